@@ -1,0 +1,1 @@
+"""Runs, records and compares the notebooks; see `python -m reproduce --help`."""

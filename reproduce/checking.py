@@ -1,0 +1,133 @@
+"""Everything `check` holds against the committed reference: runs, prose, learner's copies and figures."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import environment, figures, freshness, noise, notebooks, quoted, records
+from .checkout import Checkout
+from .compare import Comparison, compare
+from .errors import AGREES, CANNOT_COMPARE, DIFFERS, RUN_FAILED, HarnessError
+from .execute import FINISHED, Outcome
+from .figure_data import FigureData
+
+
+@dataclass(frozen=True)
+class RunCheck:
+    """One run against its reference: a comparison, or the reason why there is none."""
+
+    comparison: Comparison | None = None
+    incomplete: Outcome | None = None
+    cannot: str = ""
+
+    @property
+    def status(self) -> int:
+        """The exit status this run alone would give."""
+        if self.incomplete:
+            return RUN_FAILED
+        if self.cannot or self.comparison is None or self.comparison.not_comparable:
+            return CANNOT_COMPARE
+        return AGREES if self.comparison.agrees else DIFFERS
+
+
+@dataclass(frozen=True)
+class NotebookCheck:
+    """A notebook in both precisions, and what is wrong with its text, learner's copy and figures."""
+
+    stem: str
+    runs: dict[str, RunCheck]
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def status(self) -> int:
+        """The worst exit status of its parts."""
+        return max([run.status for run in self.runs.values()] + [DIFFERS if self.problems else AGREES])
+
+
+def check_notebook(checkout: Checkout, path: Path) -> NotebookCheck:
+    """Check one notebook against the reference."""
+    try:
+        source = notebooks.read(path)
+    except HarnessError as error:
+        broken = RunCheck(incomplete=Outcome("the source cannot be run", str(error)))
+        return NotebookCheck(path.stem, dict.fromkeys(records.PRECISIONS, broken))
+    runs = {precision: _run(checkout, source, precision) for precision in records.PRECISIONS}
+    return NotebookCheck(source.stem, runs, artefact_problems(checkout, source))
+
+
+def _run(checkout: Checkout, source: notebooks.Source, precision: str) -> RunCheck:
+    folder = checkout.run(source.stem, precision)
+    status = freshness.read_status(folder)
+    if status is None:
+        return RunCheck(incomplete=Outcome("not run yet", "make reproduce runs it"))
+    if status.outcome.ended != FINISHED:
+        return RunCheck(incomplete=status.outcome)
+    try:
+        found = records.read(folder.record)
+        if found.header.source_sha256 != source.sha256:
+            return RunCheck(cannot="the run is older than the notebook; make reproduce runs it again")
+        reference = checkout.reference(source.stem)
+        expected = records.read(reference.record(precision))
+        measured = noise.read(reference.noise).precisions.get(precision)
+    except HarnessError as error:
+        return RunCheck(cannot=str(error))
+    if measured is None or measured.record_sha256 != expected.sha256:
+        return RunCheck(cannot=f"{reference.noise}: measured on another record than {reference.record(precision).name}")
+    return RunCheck(comparison=compare(expected, found, measured.floors))
+
+
+def artefact_problems(checkout: Checkout, source: notebooks.Source) -> list[str]:
+    """What in the committed files is out of step with the source and the reference record."""
+    problems = _learner_copy(source)
+    try:
+        reference = checkout.reference(source.stem)
+        recorded = [records.read(reference.record(precision)) for precision in records.PRECISIONS]
+    except HarnessError:
+        # The run's own verdict already says so.
+        return problems
+    number = source.stem[:2]
+    prose = "\n\n".join(cell.source for cell in source.notebook.cells if cell.cell_type == "markdown")
+    problems += [f"{source.path.name}: {each}" for each in quoted.problems(prose, {number: recorded}, number)]
+    return problems + _figure_files(checkout, recorded[0])
+
+
+def text_problems(checkout: Checkout) -> list[str]:
+    """Wrong quotations in the README, whose ties name the notebook."""
+    by_number = {}
+    for path in checkout.sources():
+        try:
+            reference = checkout.reference(path.stem)
+            by_number[path.stem[:2]] = [records.read(reference.record(p)) for p in records.PRECISIONS]
+        except HarnessError:
+            continue
+    readme = checkout.root / "README.md"
+    text = readme.read_text(encoding="utf-8") if readme.exists() else ""
+    return [f"README.md: {each}" for each in quoted.problems(text, by_number, strict=False)]
+
+
+def _learner_copy(source: notebooks.Source) -> list[str]:
+    copy = source.path.with_suffix(".ipynb")
+    try:
+        made = notebooks.to_bytes(notebooks.learner(source))
+    except HarnessError as error:
+        return [str(error)]
+    if not copy.exists() or copy.read_bytes() != made:
+        return [f"{copy.name}: out of step with {source.path.name}; make notebooks makes it again"]
+    return []
+
+
+def figure_data(record: records.Record) -> dict[str, FigureData]:
+    """The figures of a record by name."""
+    return {entry.name: entry.data for entry in record.entries if isinstance(entry, records.Figure)}
+
+
+def _figure_files(checkout: Checkout, reference: records.Record) -> list[str]:
+    recorded_with = environment.read_recorded(checkout.recorded_runs / checkout.reference_name())
+    if recorded_with["float32"].versions.get("matplotlib") != environment.versions().get("matplotlib"):
+        # SVG bytes are a property of one matplotlib release; the data has been compared anyway.
+        return []
+    problems = []
+    for name, data in figure_data(reference).items():
+        path = checkout.figures / f"{name}.svg"
+        if not path.exists() or path.read_bytes() != figures.to_svg(data):
+            problems.append(f"figures/{name}.svg: not what the reference record draws; make figures draws it again")
+    return problems

@@ -1,0 +1,208 @@
+"""Two records and the noise floors to the differences between them. Pure, and needs no JAX."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from . import noise
+from .figure_data import Number
+from .leaves import label, leaves
+from .records import Claim, Entry, Record, key
+
+
+class Verdict(StrEnum):
+    """What is said of an entry, worst last."""
+
+    IDENTICAL = "identical"
+    WITHIN_NOISE = "within noise"
+    REORDERED = "reordered"
+    EXTRA = "extra"
+    MISSING = "missing"
+    DRIFT = "drift"
+    NOT_A_NUMBER = "not a number"
+    CLAIM_BROKEN = "claim broken"
+
+    @property
+    def agrees(self) -> bool:
+        """Whether an entry with this verdict needs no attention."""
+        return self in (Verdict.IDENTICAL, Verdict.WITHIN_NOISE)
+
+
+_ORDER = list(Verdict)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One number or value that is not identical.
+
+    `floors` is the difference in noise floors, None where no floor was measured or the value is compared exactly;
+    `ulps` is the difference in units in the last place.
+    """
+
+    where: str
+    verdict: Verdict
+    expected: Any
+    found: Any
+    floors: float | None = None
+    ulps: float | None = None
+
+
+@dataclass(frozen=True)
+class EntryResult:
+    """The verdict on one entry and what it rests on."""
+
+    key: str
+    verdict: Verdict
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that two records have to say to each other.
+
+    Attributes:
+        not_comparable: reasons why the entries were not compared at all; empty where they were.
+        stale: ways in which the found record was made from something else (source, parameters).
+        entries: one result an entry, in the order of the expected record, extras last.
+        numbers: how many numbers the expected record holds.
+        largest: largest difference in floors among the numbers that have one.
+    """
+
+    not_comparable: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
+    entries: tuple[EntryResult, ...] = ()
+    numbers: int = 0
+    claims: int = 0
+    largest: float = 0.0
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any entry."""
+        return max((entry.verdict for entry in self.entries), key=_ORDER.index, default=Verdict.IDENTICAL)
+
+    @property
+    def disagreements(self) -> list[Difference]:
+        """Every difference that noise does not explain, in the order of the record."""
+        return [each for entry in self.entries for each in entry.differences if not each.verdict.agrees]
+
+    @property
+    def agrees(self) -> bool:
+        """Same source, same parameters, every number within noise, every claim holding."""
+        return not self.not_comparable and not self.stale and self.verdict.agrees
+
+
+def compare(expected: Record, found: Record, floors: noise.Floors | None = None) -> Comparison:
+    """Hold `found` against `expected`, allowing what the noise floors allow."""
+    reasons = _not_comparable(expected, found)
+    if reasons:
+        return Comparison(not_comparable=reasons)
+    here = {key(entry): entry for entry in expected.entries}
+    there = {key(entry): entry for entry in found.entries}
+    precision = expected.header.precision
+    out_of_place = _out_of_place(list(here), list(there))
+    results = []
+    for name, entry in here.items():
+        if name not in there:
+            results.append(_alone(name, Verdict.MISSING, entry))
+        else:
+            differences = tuple(_differences(entry, there[name], (floors or {}).get(name, {}), precision))
+            if name in out_of_place:
+                places = (f"place {list(here).index(name) + 1}", f"place {list(there).index(name) + 1}")
+                differences += (Difference(name, Verdict.REORDERED, *places),)
+            worst = max((each.verdict for each in differences), key=_ORDER.index, default=Verdict.IDENTICAL)
+            results.append(EntryResult(name, worst, differences))
+    results += [_alone(name, Verdict.EXTRA, entry) for name, entry in there.items() if name not in here]
+    measured = [d.floors for r in results for d in r.differences if d.floors is not None]
+    return Comparison(
+        stale=_stale(expected, found),
+        entries=tuple(results),
+        numbers=sum(len(group) for entry in here.values() for group in leaves(entry).numbers.values()),
+        claims=sum(isinstance(entry, Claim) for entry in here.values()),
+        largest=max(measured, default=0.0),
+    )
+
+
+def _not_comparable(expected: Record, found: Record) -> tuple[str, ...]:
+    pairs = ((name, getattr(expected.header, name), getattr(found.header, name)) for name in ("notebook", "precision"))
+    return tuple(f"{name}: expected {a}, found {b}" for name, a, b in pairs if a != b)
+
+
+def _stale(expected: Record, found: Record) -> tuple[str, ...]:
+    reasons = []
+    if expected.header.source_sha256 != found.header.source_sha256:
+        reasons.append("the notebook's code was edited")
+    a, b = expected.header.parameters, found.header.parameters
+    reasons += [
+        f"parameter {name}: expected {a.get(name, 'none')}, found {b.get(name, 'none')}"
+        for name in {**a, **b}
+        if a.get(name) != b.get(name) or type(a.get(name)) is not type(b.get(name))
+    ]
+    return tuple(reasons)
+
+
+def _out_of_place(expected: list[str], found: list[str]) -> set[str]:
+    """Entries of both records that come after one they should precede."""
+    common = set(expected) & set(found)
+    order = {name: place for place, name in enumerate(name for name in expected if name in common)}
+    moved, furthest = set(), -1
+    for name in (name for name in found if name in common):
+        if order[name] < furthest:
+            moved.add(name)
+        furthest = max(furthest, order[name])
+    return moved
+
+
+def _alone(name: str, verdict: Verdict, entry: Entry) -> EntryResult:
+    kind = type(entry).__name__.lower()
+    sides = (kind, "nothing") if verdict is Verdict.MISSING else ("nothing", kind)
+    return EntryResult(name, verdict, (Difference(name, verdict, *sides),))
+
+
+def _differences(entry: Entry, other: Entry, floors: dict[str, list[float]], precision: str) -> Iterator[Difference]:
+    name = key(entry)
+    if type(entry) is not type(other):
+        yield Difference(name, Verdict.DRIFT, type(entry).__name__.lower(), type(other).__name__.lower())
+        return
+    here, there = leaves(entry), leaves(other)
+    for path in {**here.exact, **there.exact}:
+        a, b = here.exact.get(path), there.exact.get(path)
+        if path == "holds" and b is False:
+            yield Difference(name, Verdict.CLAIM_BROKEN, _claim(entry), _claim(other))
+        elif a != b:
+            yield Difference(f"{name}:{path.removeprefix('data.')}", Verdict.DRIFT, a, b)
+    for path in {**here.numbers, **there.numbers}:
+        a, b = here.numbers.get(path, []), there.numbers.get(path, [])
+        if len(a) != len(b):
+            yield Difference(f"{name}:{path}.length", Verdict.DRIFT, len(a), len(b))
+        for index in range(min(len(a), len(b))):
+            where = label(name, path, index)
+            yield from _number(where, a, b, index, floors.get(path), precision)
+
+
+def _claim(entry: Entry) -> str:
+    assert isinstance(entry, Claim)
+    return f"{'holds' if entry.holds else 'broken'} (margin {entry.margin}; {entry.compared})"
+
+
+def _number(
+    where: str,
+    expected: list[Number],
+    found: list[Number],
+    index: int,
+    floors: list[float] | None,
+    precision: str,
+) -> Iterator[Difference]:
+    a, b = expected[index], found[index]
+    if isinstance(a, str) or isinstance(b, str):
+        yield Difference(where, Verdict.NOT_A_NUMBER, a, b)
+    elif isinstance(a, int) or isinstance(b, int):
+        if a != b or type(a) is not type(b):
+            yield Difference(where, Verdict.DRIFT, a, b)
+    elif a != b:
+        floor = noise.floor_at(floors, len(expected), index)
+        ulp = noise.unit_in_last_place(expected, index, precision)
+        move = abs(a - b)
+        allowed = noise.FLOORS * floor + noise.ULPS * ulp
+        verdict = Verdict.WITHIN_NOISE if move <= allowed else Verdict.DRIFT
+        yield Difference(where, verdict, a, b, move / floor if floor else None, move / ulp)

@@ -1,0 +1,97 @@
+"""Figures as data: panels of lines, heat maps and bars, with their labels and units.
+
+The data of a figure is recorded and compared; the SVG is drawn from it. Lengths are checked when a figure is made or
+read, so a figure that cannot be drawn is never recorded.
+"""
+
+from typing import Literal
+
+import msgspec
+
+Number = int | float | Literal["NaN", "Infinity", "-Infinity"]
+
+
+class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Points joined by a line."""
+
+    label: str
+    x: list[Number]
+    y: list[Number]
+
+    def __post_init__(self):
+        if len(self.x) != len(self.y):
+            raise ValueError(f"curve {self.label!r} has {len(self.x)} x values and {len(self.y)} y values")
+
+
+class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A horizontal reference, such as the loss of guessing."""
+
+    label: str
+    y: Number
+
+
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="line"):
+    """Curves over a common x axis."""
+
+    series: list[Curve]
+    xlabel: str
+    ylabel: str
+    title: str = ""
+    levels: list[Level] = []
+    logarithmic: bool = False
+
+
+class Heatmap(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="heatmap"):
+    """A matrix as colours. `diverging` centres the colours on zero and spans the same range on both sides."""
+
+    values: list[list[Number]]
+    rows: list[str]
+    columns: list[str]
+    unit: str
+    xlabel: str
+    ylabel: str
+    title: str = ""
+    diverging: bool = False
+
+    def __post_init__(self):
+        if len(self.values) != len(self.rows) or any(len(row) != len(self.columns) for row in self.values):
+            raise ValueError(f"heatmap values are not {len(self.rows)} rows of {len(self.columns)} columns")
+
+
+class BarGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One bar for each category."""
+
+    label: str
+    values: list[Number]
+
+
+class Bar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="bar"):
+    """Groups of bars side by side over the same categories."""
+
+    categories: list[str]
+    series: list[BarGroup]
+    xlabel: str
+    ylabel: str
+    title: str = ""
+    levels: list[Level] = []
+
+    def __post_init__(self):
+        for group in self.series:
+            if len(group.values) != len(self.categories):
+                raise ValueError(
+                    f"bars {group.label!r} has {len(group.values)} values for {len(self.categories)} categories"
+                )
+
+
+Panel = Line | Heatmap | Bar
+
+
+class FigureData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Panels from left to right. `alt` says in words what a reader of the picture sees."""
+
+    panels: list[Panel]
+    alt: str
+
+    def __post_init__(self):
+        if not self.panels or not self.alt.strip():
+            raise ValueError("a figure needs at least one panel and a text alternative (alt)")

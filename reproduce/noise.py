@@ -1,0 +1,139 @@
+"""Noise floors: how far each number moves when rounding changes and the mathematics does not.
+
+A notebook is run again under each perturbation; the largest move of a number is its floor. A difference is allowed
+up to `FLOORS` floors plus `ULPS` units in the last place. A floor measured on few perturbations can be small by
+luck (a curve of deviations crosses zero), so a number of a list borrows the largest floor of its neighbours.
+"""
+
+import math
+import platform
+from pathlib import Path
+
+import msgspec
+
+from .errors import HarnessError
+from .figure_data import Number
+from .leaves import label, leaves
+from .records import Record, key
+
+FLOORS = 10
+ULPS = 4
+SCHEMA = 1
+
+# Each changes how XLA's CPU backend rounds: which operations share a loop, which are reordered or contracted, and
+# how wide the vectors are that a sum is split into.
+PERTURBATIONS = {
+    "no-fusion": "--xla_disable_hlo_passes=fusion",
+    "unoptimised": "--xla_backend_optimization_level=0",
+    "fast-math": "--xla_cpu_enable_fast_math=true",
+    "sse4": "--xla_cpu_max_isa=SSE4_2",
+}
+
+Floors = dict[str, dict[str, list[float]]]
+
+
+class PrecisionNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Floors of one record, which it names by the digest of its last line."""
+
+    record_sha256: str
+    perturbations: dict[str, str]
+    floors: Floors
+
+
+class NoiseFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Floors of a notebook in both precisions."""
+
+    schema: int
+    stem: str
+    precisions: dict[str, PrecisionNoise]
+
+
+def perturbations() -> dict[str, str]:
+    """The perturbations this processor can show; the narrower instruction set exists on x86 alone."""
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    return {name: flag for name, flag in PERTURBATIONS.items() if x86 or name != "sse4"}
+
+
+def measure(reference: Record, perturbed: dict[str, Record]) -> Floors:
+    """Largest move of every number of `reference` over the perturbed runs.
+
+    Raises:
+        HarnessError: a perturbed run has other entries, another exact value, a broken claim or a number that is not
+            finite: then the notebook does not hold under a change of rounding, and must be mended first.
+    """
+    floors: Floors = {}
+    for entry in reference.entries:
+        parts = leaves(entry)
+        floors[key(entry)] = {path: [0.0] * len(values) for path, values in parts.numbers.items()}
+    for name, record in perturbed.items():
+        if [key(entry) for entry in record.entries] != list(floors):
+            raise HarnessError(f"under {name} the notebook logs other entries. Entries may not depend on rounding.")
+        for entry, other in zip(reference.entries, record.entries, strict=True):
+            _widen(floors[key(entry)], entry, other, name)
+    return {entry: paths for entry, paths in floors.items() if paths}
+
+
+def _widen(floors: dict[str, list[float]], entry, other, perturbation: str) -> None:
+    here, there = leaves(entry), leaves(other)
+    if here.exact != there.exact:
+        raise HarnessError(f"{key(entry)}: an exact value or claim changes under {perturbation}; mend the notebook.")
+    for path, values in here.numbers.items():
+        for index, (value, moved) in enumerate(zip(values, there.numbers[path], strict=True)):
+            where = label(key(entry), path, index)
+            if isinstance(value, str) or isinstance(moved, str):
+                raise HarnessError(f"{where}: not a finite number in the reference or under {perturbation}.")
+            if isinstance(value, int) and value != moved:
+                raise HarnessError(f"{where}: the integer {value} becomes {moved} under {perturbation}.")
+            floors[path][index] = max(floors[path][index], _rounded_up(abs(moved - value)))
+
+
+def _rounded_up(move: float) -> float:
+    """Three significant digits, never less than the move: a floor is an estimate, and reads better short."""
+    if move == 0:
+        return 0.0
+    digits = 2 - math.floor(math.log10(move))
+    rounded = round(move, digits)
+    return rounded if rounded >= move else round(rounded + 10.0**-digits, digits)
+
+
+def window(count: int, index: int) -> range:
+    """Places in a list of `count` numbers whose floors and scale the number at `index` shares."""
+    reach = max(2, count // 20)
+    return range(max(0, index - reach), min(count, index + reach + 1))
+
+
+def floor_at(floors: list[float] | None, count: int, index: int) -> float:
+    """The floor of one number; 0 where none was measured."""
+    if not floors or len(floors) != count:
+        return 0.0
+    return max(floors[place] for place in window(count, index))
+
+
+def unit_in_last_place(values: list[Number], index: int, precision: str) -> float:
+    """Spacing of floating-point numbers at the largest magnitude near `index`."""
+    near = [values[place] for place in window(len(values), index)]
+    scale = max((abs(value) for value in near if not isinstance(value, str)), default=0.0)
+    if precision == "float64":
+        return math.ulp(scale)
+    # float32 has 24 significant bits and no exponent below -125 in frexp's convention.
+    return math.ldexp(1.0, max(math.frexp(scale)[1], -125) - 24)
+
+
+def encode(noise: NoiseFile) -> bytes:
+    """A noise file, indented so that a change of it can be read."""
+    return msgspec.json.format(msgspec.json.encode(noise), indent=1) + b"\n"
+
+
+def read(path: Path) -> NoiseFile:
+    """Read a noise file.
+
+    Raises:
+        HarnessError: it is missing, damaged, or of another schema.
+    """
+    try:
+        noise = msgspec.json.decode(path.read_bytes(), type=NoiseFile)
+    except (OSError, msgspec.DecodeError) as error:
+        raise HarnessError(f"{path}: not readable noise floors: {error}. Record the notebook again.") from None
+    if noise.schema != SCHEMA:
+        raise HarnessError(f"{path}: noise schema {noise.schema}, expected {SCHEMA}. Record the notebook again.")
+    return noise

@@ -1,0 +1,126 @@
+"""Making a reference: measure the noise floors and publish all files of a recorded run together, or none."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from . import environment, figures, noise, notebooks, plain_log, records
+from .checking import figure_data
+from .checkout import Checkout, RecordedRun
+from .errors import HarnessError
+
+
+def refuse_early(checkout: Checkout, stems: list[str], folder: str, *, replace: bool) -> None:
+    """Refuse what would fail after minutes of running.
+
+    Raises:
+        HarnessError: flags are set that would be recorded as the normal state, or a record would be overwritten.
+    """
+    if flags := os.environ.get("XLA_FLAGS"):
+        raise HarnessError(f"XLA_FLAGS is set to {flags!r}. A record is made without flags: unset it and record again.")
+    there = [
+        stem for stem in stems if any(p.exists() for p in RecordedRun(checkout.recorded_runs / folder, stem).files)
+    ]
+    if there and not replace:
+        raise HarnessError(
+            f"recorded_runs/{folder} already holds {', '.join(there)}. Nothing was changed. To overwrite it: "
+            "make record REPLACE=1, and say in CHANGELOG.md which numbers changed and why."
+        )
+
+
+def folder_name(version: str, backend: str) -> str:
+    """The folder of an environment, such as jax-0.9.2_cpu."""
+    return f"jax-{version}_{backend}"
+
+
+def files(checkout: Checkout, source: notebooks.Source) -> dict[str, bytes]:
+    """The files of a notebook's recorded run, from its plain and perturbed runs in `build/`.
+
+    Raises:
+        HarnessError: a claim is broken, or an exact value depends on rounding.
+    """
+    names = RecordedRun(Path(), source.stem)
+    made, precisions = {}, {}
+    for precision in records.PRECISIONS:
+        run = checkout.run(source.stem, precision)
+        record = records.read(run.record)
+        broken = [e.name for e in record.entries if isinstance(e, records.Claim) and not e.holds]
+        if broken:
+            raise HarnessError(f"{source.stem} {precision}: claims broken: {', '.join(broken)}. A reference must hold.")
+        perturbed = {
+            name: records.read(checkout.perturbed_run(source.stem, precision, name).record)
+            for name in noise.perturbations()
+        }
+        floors = noise.measure(record, perturbed)
+        precisions[precision] = noise.PrecisionNoise(record.sha256, noise.perturbations(), floors)
+        made[names.record(precision).name] = run.record.read_bytes()
+        if precision == "float32":
+            about = environment.describe(environment.read(run.environment))
+            made[names.log.name] = plain_log.render(record, about).encode()
+    made[names.noise.name] = noise.encode(noise.NoiseFile(noise.SCHEMA, source.stem, precisions))
+    return made
+
+
+def environments(checkout: Checkout, stems: list[str]) -> dict[str, environment.Environment]:
+    """The environment in which all these notebooks ran, one for each precision.
+
+    Raises:
+        HarnessError: they ran in different ones.
+    """
+    found = {}
+    for precision in records.PRECISIONS:
+        each = [environment.read(checkout.run(stem, precision).environment) for stem in stems]
+        if any(not environment.same(each[0], other) for other in each[1:]):
+            raise HarnessError("the runs were made in different environments. Run them again: make reproduce FORCE=1.")
+        found[precision] = each[0]
+    return found
+
+
+def publish(checkout: Checkout, made: dict[str, bytes], found: dict[str, environment.Environment], folder: str) -> None:
+    """Put files and environment into `recorded_runs/<folder>`: all of them, or on any error none.
+
+    Raises:
+        HarnessError: notebooks that stay in the folder were recorded in another environment.
+        OSError: the disk refuses; the folder is as before.
+    """
+    target = checkout.recorded_runs / folder
+    staying = {p.name for p in target.glob("*") if p.name not in made and p.name != "ENVIRONMENT.json"}
+    if staying:
+        before = environment.read_recorded(target)
+        if any(not environment.same(before[precision], found[precision]) for precision in found):
+            raise HarnessError(
+                f"recorded_runs/{folder} holds other notebooks, recorded elsewhere (see its ENVIRONMENT.json). "
+                "Nothing was changed. Record all of them together: make record REPLACE=1."
+            )
+    checkout.recorded_runs.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=checkout.recorded_runs, prefix=".new-") as scratch:
+        new = Path(scratch) / folder
+        shutil.copytree(target, new) if target.exists() else new.mkdir()
+        for name, content in made.items():
+            records.write_atomically(new / name, content)
+        records.write_atomically(new / "ENVIRONMENT.json", environment.encode_recorded(found))
+        _swap(new, target, Path(scratch) / "old")
+
+
+def _swap(new: Path, target: Path, old: Path) -> None:
+    if target.exists():
+        target.rename(old)
+    try:
+        new.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
+
+
+def draw_figures(record: records.Record, folder: Path, *, write: bool = True) -> list[Path]:
+    """Draw a record's figures into a folder; return the files that change, or without `write` that would."""
+    changed = []
+    for name, data in figure_data(record).items():
+        path, drawn = folder / f"{name}.svg", figures.to_svg(data)
+        if not path.exists() or path.read_bytes() != drawn:
+            changed.append(path)
+            if write:
+                records.write_atomically(path, drawn)
+    return changed

@@ -1,0 +1,231 @@
+"""What `run`, `check` and `compare` say to a person in a terminal, and to a machine as JSON."""
+
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from .checking import NotebookCheck, RunCheck
+from .compare import Comparison, Difference, Verdict
+from .errors import AGREES, CANNOT_COMPARE, DIFFERS, RUN_FAILED
+from .execute import Outcome
+from .noise import FLOORS, ULPS
+
+SHOWN = 8
+NEXT_STEP = {
+    "a cell raised": "Open the executed notebook at the last cell, mend the source, and run again.",
+    "the kernel died": "Free memory or look at stderr.txt beside the executed notebook, and run again.",
+    "a cell ran too long": "Run again on a quieter machine, or with a higher --cell-limit.",
+    "the notebook ran too long": "Run again on a quieter machine, or with a higher --notebook-limit.",
+    "interrupted": "Run again; finished notebooks are not repeated.",
+    "not run yet": "make reproduce",
+}
+
+
+def show_checks(
+    console: Console, checks: list[NotebookCheck], texts: list[str], reference: str, *, everything: bool
+) -> int:
+    """Print the table, what is off, and one closing sentence; return the exit status."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("notebook", "float32", "float64", "claims", "verdict"):
+        table.add_column(column, overflow="fold")
+    for check in checks:
+        table.add_row(check.stem, *(_cell(run) for run in check.runs.values()), _claims(check), _verdict(check.status))
+    console.print(table)
+    for check in checks:
+        for precision, run in check.runs.items():
+            _details(console, f"{check.stem} {precision}", run, everything=everything)
+        _problems(console, check.problems)
+    _problems(console, texts)
+    status = max([check.status for check in checks] + [DIFFERS if texts else AGREES])
+    console.print(f"\n[bold]{escape(closing_sentence(checks, texts, reference, status))}[/]", highlight=False)
+    return status
+
+
+def closing_sentence(checks: list[NotebookCheck], texts: list[str], reference: str, status: int) -> str:
+    """The one sentence that says how it went."""
+    off = ", ".join(check.stem for check in checks if check.status != AGREES) or "README.md"
+    numbers = sum(run.comparison.numbers for check in checks for run in check.runs.values() if run.comparison)
+    if status == AGREES:
+        return (
+            f"Agrees: all {numbers} numbers of {_count(len(checks), 'notebook')} agree with the reference {reference}."
+        )
+    if status == RUN_FAILED:
+        return f"A run failed, so nothing can be said of all of {off}; the reference {reference} is unchanged."
+    if status == CANNOT_COMPARE:
+        return f"Cannot compare {off} with the reference {reference}; see above for the next step."
+    entries = sum(
+        not entry.verdict.agrees
+        for check in checks
+        for run in check.runs.values()
+        if run.comparison
+        for entry in run.comparison.entries
+    )
+    stale = any(run.comparison and run.comparison.stale for check in checks for run in check.runs.values())
+    parts = [_count(entries, "entry", "entries")] if entries else []
+    parts += ["what they were made from"] if stale else []
+    parts += ["the files listed"] if any(check.problems for check in checks) or texts else []
+    return f"Differs from the reference {reference} in {' and '.join(parts)}: {off}."
+
+
+def show_comparison(console: Console, name: str, result: Comparison, *, everything: bool) -> None:
+    """Print one comparison of two recorded runs."""
+    console.print(f"{name}: {_cell(RunCheck(comparison=result))}", highlight=False)
+    _details(console, name, RunCheck(comparison=result), everything=everything)
+
+
+def show_failure(console: Console, name: str, outcome: Outcome, folder: str) -> None:
+    """Print why a run did not end well and what to do next."""
+    where = f" in cell {outcome.cell}" if outcome.cell else ""
+    console.print(
+        f"\n[red]{escape(name)}: {escape(outcome.ended)}{where}[/]: {escape(outcome.detail)}", highlight=False
+    )
+    lines = outcome.code.strip().splitlines()
+    for line in lines[:6]:
+        console.print(f"    {escape(line)}", highlight=False)
+    if len(lines) > 6:
+        console.print(f"    … {len(lines) - 6} more lines", highlight=False)
+    console.print(f"  What there is: {escape(folder)} (executed.ipynb, stderr.txt, partial.jsonl).", highlight=False)
+    if outcome.ended in NEXT_STEP:
+        console.print(f"  {NEXT_STEP[outcome.ended]}", highlight=False)
+
+
+def as_json(checks: list[NotebookCheck], texts: list[str], reference: str) -> bytes:
+    """The checks for a machine: verdicts, every difference, problems, status."""
+    status = max([check.status for check in checks] + [DIFFERS if texts else AGREES])
+    answer: dict[str, Any] = {
+        "reference": reference,
+        "status": status,
+        "sentence": closing_sentence(checks, texts, reference, status),
+        "allowed": {"floors": FLOORS, "ulps": ULPS},
+        "notebooks": [
+            {
+                "stem": check.stem,
+                "status": check.status,
+                "problems": check.problems,
+                "runs": {precision: _run_json(run) for precision, run in check.runs.items()},
+            }
+            for check in checks
+        ],
+        "problems": texts,
+    }
+    return msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n"
+
+
+def comparison_json(result: Comparison) -> dict[str, Any]:
+    """One comparison for a machine."""
+    fields = {name: getattr(result, name) for name in ("not_comparable", "stale", "numbers", "claims", "largest")}
+    differences = [each for entry in result.entries for each in entry.differences]
+    return {
+        **fields,
+        "verdict": result.verdict,
+        "agrees": result.agrees,
+        "entries": {entry.key: entry.verdict for entry in result.entries},
+        "differences": [msgspec.to_builtins(each) for each in differences],
+    }
+
+
+def _run_json(run: RunCheck) -> dict[str, Any]:
+    answer: dict[str, Any] = {"status": run.status}
+    if run.incomplete:
+        answer["incomplete"] = msgspec.to_builtins(run.incomplete)
+    if run.cannot:
+        answer["cannot"] = run.cannot
+    return answer | (comparison_json(run.comparison) if run.comparison else {})
+
+
+def _cell(run: RunCheck) -> str:
+    if run.incomplete:
+        return f"[red]incomplete: {escape(run.incomplete.ended)}[/]"
+    if run.comparison is None or run.comparison.not_comparable:
+        return "[red]not comparable[/]"
+    result = run.comparison
+    stale = "[yellow]stale[/], " if result.stale else ""
+    if result.verdict is Verdict.IDENTICAL:
+        return f"{stale}[green]{result.numbers} numbers identical[/]"
+    if result.verdict is Verdict.WITHIN_NOISE:
+        size = f", largest {result.largest:.1f} floors" if result.largest else ""
+        return f"{stale}[green]{result.numbers} numbers within noise{size}[/]"
+    return f"{stale}[red]{result.verdict}[/]"
+
+
+def _claims(check: NotebookCheck) -> str:
+    results = [run.comparison for run in check.runs.values() if run.comparison]
+    broken = sum(d.verdict is Verdict.CLAIM_BROKEN for result in results for d in result.disagreements)
+    total = sum(result.claims for result in results)
+    return f"[red]{broken} of {total} broken[/]" if broken else f"{total} hold" if total else "-"
+
+
+def _verdict(status: int) -> str:
+    return {
+        AGREES: "[green]agrees[/]",
+        DIFFERS: "[red]differs[/]",
+        CANNOT_COMPARE: "[red]cannot compare[/]",
+        RUN_FAILED: "[red]run failed[/]",
+    }[status]
+
+
+def _details(console: Console, name: str, run: RunCheck, *, everything: bool) -> None:
+    if run.cannot:
+        console.print(f"\n[red]{name}: cannot compare[/]: {escape(run.cannot)}", highlight=False)
+    if run.incomplete:
+        step = NEXT_STEP.get(run.incomplete.ended, "")
+        detail = f"{run.incomplete.ended}: {run.incomplete.detail}. {step}".rstrip()
+        console.print(f"\n[red]{name}: incomplete[/]: {escape(detail)}", highlight=False)
+    if not run.comparison:
+        return
+    for reason in run.comparison.not_comparable:
+        console.print(f"\n[red]{name}: not comparable[/]: {escape(reason)}", highlight=False)
+    if run.comparison.stale:
+        reasons = "; ".join(run.comparison.stale)
+        console.print(
+            f"\n[yellow]{name}: stale[/]: {escape(reasons)}. If meant: make record REPLACE=1", highlight=False
+        )
+    off = run.comparison.disagreements
+    if not off:
+        return
+    console.print(
+        f"\n{name}: {_count(len(off), 'difference')} beyond noise, in the order of the record:",
+        highlight=False,
+    )
+    console.print(_differences(off if everything else off[:SHOWN], run.comparison))
+    if len(off) > SHOWN and not everything:
+        console.print(f"  … {len(off) - SHOWN} more; --all shows them", highlight=False)
+
+
+def _differences(differences: list[Difference], result: Comparison) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 1))
+    for column, side in (
+        ("entry", "left"),
+        ("verdict", "left"),
+        ("reference", "right"),
+        ("found", "right"),
+        ("off by", "right"),
+    ):
+        table.add_column(column, justify=side, overflow="fold")  # pyright: ignore[reportArgumentType]
+    for each in differences:
+        table.add_row(escape(each.where), str(each.verdict), _value(each.expected), _value(each.found), _off_by(each))
+    return table
+
+
+def _value(value: object) -> str:
+    return escape(f"{value:.9g}" if isinstance(value, float) else str(value))
+
+
+def _off_by(difference: Difference) -> str:
+    if difference.floors is not None:
+        return f"{difference.floors:.3g} floors"
+    if difference.ulps is not None:
+        return f"{difference.ulps:.3g} ulp, no floor"
+    return ""
+
+
+def _problems(console: Console, problems: list[str]) -> None:
+    for problem in problems:
+        console.print(f"[red]out of step[/]: {escape(problem)}", highlight=False)
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

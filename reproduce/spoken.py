@@ -1,0 +1,75 @@
+"""Every ending of the command line as a sentence and an exit status, never as a traceback."""
+
+import contextlib
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from .errors import CANNOT_COMPARE, RUN_FAILED, HarnessError
+
+err = Console(stderr=True, soft_wrap=True)
+
+
+def run(app: typer.Typer, build: Path) -> None:
+    """Run the command line and leave with its exit status. What is unforeseen leaves its traceback in `build`."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    with _spoken_errors(build):
+        try:
+            sys.exit(app(standalone_mode=False))
+        except typer.Abort:
+            raise KeyboardInterrupt from None
+        except Exception as error:
+            # Typer carries its own copy of click's exceptions in newer releases; what they share is this method.
+            if not hasattr(error, "format_message"):
+                raise
+            _usage(error)
+
+
+def _usage(error) -> None:
+    message = error.format_message()
+    if not message.startswith("Usage:"):
+        message = f"[red]error[/]: {escape(message)} See: python -m reproduce --help"
+    err.print(message, highlight=False)
+    sys.exit(CANNOT_COMPARE)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _spoken_errors(build: Path) -> Iterator[None]:
+    """Every error as a sentence with an exit status; a traceback goes to a file, never to the terminal."""
+    try:
+        yield
+    except HarnessError as error:
+        err.print(f"[red]error[/]: {escape(str(error))}", highlight=False)
+        sys.exit(error.status)
+    except KeyboardInterrupt:
+        err.print("[red]interrupted[/]: every process was ended; no record was changed. Run again when you like.")
+        sys.exit(RUN_FAILED)
+    except OSError as error:
+        name = f" ({error.filename})" if error.filename else ""
+        err.print(
+            f"[red]error[/]: the disk refused{escape(name)}: {error.strerror}. No record was changed. "
+            "Free space or mend the permissions, and run again.",
+            highlight=False,
+        )
+        sys.exit(RUN_FAILED)
+    except Exception as error:
+        crash = build / "crash.txt"
+        with contextlib.suppress(OSError):
+            crash.parent.mkdir(exist_ok=True)
+            crash.write_text(traceback.format_exc(), encoding="utf-8")
+        err.print(
+            f"[red]error[/]: the harness itself failed: {type(error).__name__}: {escape(str(error))}. "
+            f"No record was changed. Please report it with {crash}.",
+            highlight=False,
+        )
+        sys.exit(RUN_FAILED)
