@@ -16,7 +16,8 @@ from .checkout import Checkout
 from .errors import DIFFERS, RUN_FAILED, HarnessError, RunFailed
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-out = Console(soft_wrap=True)
+# No emoji: a record may say `:x:`, and means it.
+out = Console(soft_wrap=True, emoji=False)
 
 NB = Annotated[str, typer.Option("--nb", help="Only the notebooks whose name starts so, such as 01.")]
 Force = Annotated[bool, typer.Option("--force", help="Run what is fresh, too.")]

@@ -46,9 +46,9 @@ def ensure_venv(root: Path) -> None:
             return
         begun = time.monotonic()
         again = f" again, because {reason}" if (root / ".venv" / "pyvenv.cfg").exists() else ""
-        say(f"making .venv with Python {platform.python_version()}{again}")
+        say(f"making .venv with Python {platform.python_version()}{again} (about a minute)")
         if sys.version_info[:2] != pins.PINNED_FOR:
-            say("notice: the pins and the reference are made with Python 3.11; this one should do, too")
+            say("notice: pins and reference are made with Python 3.11; with another the numbers are untested")
         installer = install(root, lock)
         finish(root)
         say(f".venv is ready after {time.monotonic() - begun:.0f} s, by {installer}")

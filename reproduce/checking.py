@@ -1,46 +1,14 @@
 """Everything `check` holds against the committed reference: runs, prose, learner's copies and figures."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import environment, figures, freshness, noise, notebooks, quoted, records
 from .checkout import Checkout
-from .compare import Comparison, compare
-from .errors import AGREES, CANNOT_COMPARE, DIFFERS, RUN_FAILED, HarnessError
+from .compare import compare
+from .errors import HarnessError
 from .execute import FINISHED, Outcome
 from .figure_data import FigureData
-
-
-@dataclass(frozen=True)
-class RunCheck:
-    """One run against its reference: a comparison, or the reason why there is none."""
-
-    comparison: Comparison | None = None
-    incomplete: Outcome | None = None
-    cannot: str = ""
-
-    @property
-    def status(self) -> int:
-        """The exit status this run alone would give."""
-        if self.incomplete:
-            return RUN_FAILED
-        if self.cannot or self.comparison is None or self.comparison.not_comparable:
-            return CANNOT_COMPARE
-        return AGREES if self.comparison.agrees else DIFFERS
-
-
-@dataclass(frozen=True)
-class NotebookCheck:
-    """A notebook in both precisions, and what is wrong with its text, learner's copy and figures."""
-
-    stem: str
-    runs: dict[str, RunCheck]
-    problems: list[str] = field(default_factory=list)
-
-    @property
-    def status(self) -> int:
-        """The worst exit status of its parts."""
-        return max([run.status for run in self.runs.values()] + [DIFFERS if self.problems else AGREES])
+from .results import NotebookCheck, RunCheck
 
 
 def check_notebook(checkout: Checkout, path: Path) -> NotebookCheck:
@@ -58,7 +26,7 @@ def _run(checkout: Checkout, source: notebooks.Source, precision: str) -> RunChe
     folder = checkout.run(source.stem, precision)
     status = freshness.read_status(folder)
     if status is None:
-        return RunCheck(incomplete=Outcome("not run yet", "make reproduce runs it"))
+        return RunCheck(cannot="not run yet; make reproduce runs it")
     if status.outcome.ended != FINISHED:
         return RunCheck(incomplete=status.outcome)
     try:
@@ -121,7 +89,10 @@ def figure_data(record: records.Record) -> dict[str, FigureData]:
 
 
 def _figure_files(checkout: Checkout, reference: records.Record) -> list[str]:
-    recorded_with = environment.read_recorded(checkout.recorded_runs / checkout.reference_name())
+    try:
+        recorded_with = environment.read_recorded(checkout.recorded_runs / checkout.reference_name())
+    except HarnessError as error:
+        return [str(error)]
     if recorded_with["float32"].versions.get("matplotlib") != environment.versions().get("matplotlib"):
         # SVG bytes are a property of one matplotlib release; the data has been compared anyway.
         return []

@@ -1,5 +1,6 @@
 """Two records and the noise floors to the differences between them. Pure, and needs no JAX."""
 
+import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -66,6 +67,8 @@ class Comparison:
         stale: ways in which the found record was made from something else (source, parameters).
         entries: one result an entry, in the order of the expected record, extras last.
         numbers: how many numbers the expected record holds.
+        claims: how many claims the expected record holds.
+        holding: how many of these hold in the found record.
         largest: largest difference in floors among the numbers that have one.
     """
 
@@ -74,6 +77,7 @@ class Comparison:
     entries: tuple[EntryResult, ...] = ()
     numbers: int = 0
     claims: int = 0
+    holding: int = 0
     largest: float = 0.0
 
     @property
@@ -119,6 +123,7 @@ def compare(expected: Record, found: Record, floors: noise.Floors | None = None)
         entries=tuple(results),
         numbers=sum(len(group) for entry in here.values() for group in leaves(entry).numbers.values()),
         claims=sum(isinstance(entry, Claim) for entry in here.values()),
+        holding=sum(isinstance(entry, Claim) and _holds(there.get(name)) for name, entry in here.items()),
         largest=max(measured, default=0.0),
     )
 
@@ -142,15 +147,11 @@ def _stale(expected: Record, found: Record) -> tuple[str, ...]:
 
 
 def _out_of_place(expected: list[str], found: list[str]) -> set[str]:
-    """Entries of both records that come after one they should precede."""
+    """Entries of both records that must move to bring the others into the expected order."""
     common = set(expected) & set(found)
-    order = {name: place for place, name in enumerate(name for name in expected if name in common)}
-    moved, furthest = set(), -1
-    for name in (name for name in found if name in common):
-        if order[name] < furthest:
-            moved.add(name)
-        furthest = max(furthest, order[name])
-    return moved
+    here, there = ([name for name in names if name in common] for names in (expected, found))
+    blocks = difflib.SequenceMatcher(None, here, there, autojunk=False).get_matching_blocks()
+    return common - {name for block in blocks for name in here[block.a : block.a + block.size]}
 
 
 def _alone(name: str, verdict: Verdict, entry: Entry) -> EntryResult:
@@ -178,6 +179,10 @@ def _differences(entry: Entry, other: Entry, floors: dict[str, list[float]], pre
         for index in range(min(len(a), len(b))):
             where = label(name, path, index)
             yield from _number(where, a, b, index, floors.get(path), precision)
+
+
+def _holds(entry: Entry | None) -> bool:
+    return isinstance(entry, Claim) and entry.holds
 
 
 def _claim(entry: Entry) -> str:

@@ -46,8 +46,9 @@ class Display:
             self._latest[event.task.name] = event
             if event.kind == "started":
                 self._started[event.task.name] = time.monotonic()
-            if event.kind != "cell" and (event.kind != "started" or not self._console.is_terminal):
-                self._console.print(_line(event), highlight=False)
+        # Outside the lock: printing waits for the live display, and a refresh of that waits for this lock.
+        if event.kind != "cell" and (event.kind != "started" or not self._console.is_terminal):
+            self._console.print(_line(event), highlight=False)
 
     def _table(self) -> Table:
         table = Table.grid(padding=(0, 2))

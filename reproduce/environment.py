@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from .errors import HarnessError
-from .records import write_atomically
+from .records import PRECISIONS, write_atomically
 
 # The harness tells the kernel where to put the answer, and which installation it should be running in.
 TARGET_VARIABLE = "REPRODUCE_ENVIRONMENT"
@@ -156,9 +156,14 @@ def read_recorded(folder: Path) -> dict[str, Environment]:
     """Read `ENVIRONMENT.json` of a folder of records.
 
     Raises:
-        HarnessError: it is missing or not of this form.
+        HarnessError: it is missing, not of this form, or lacks a precision.
     """
-    return _read(folder / "ENVIRONMENT.json", dict[str, Environment])
+    path = folder / "ENVIRONMENT.json"
+    found = _read(path, dict[str, Environment])
+    if set(found) != set(PRECISIONS):
+        names = ", ".join(found) or "nothing"
+        raise HarnessError(f"{path}: describes {names}, expected {' and '.join(PRECISIONS)}. Record again.")
+    return found
 
 
 def same(one: Environment, other: Environment) -> bool:

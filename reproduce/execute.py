@@ -5,15 +5,18 @@ limit papermill still writes "completed" there. The answer goes to the file that
 """
 
 import os
+import re
 import sys
 import threading
 from pathlib import Path
+from typing import TextIO
 
 import msgspec
 
 from .records import write_atomically
 
 FINISHED = "finished"
+LONGEST_DETAIL = 2000
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -39,11 +42,12 @@ class Outcome(msgspec.Struct, frozen=True):
 def main(path: str) -> None:
     """Run the job and leave the outcome; this process's exit status says nothing more."""
     _stop_with_parent()
+    progress = _Progress(_own_standard_output())
     job = msgspec.json.decode(Path(path).read_bytes(), type=Job)
-    write_atomically(Path(job.outcome), msgspec.json.encode(run(job)))
+    write_atomically(Path(job.outcome), msgspec.json.encode(run(job, progress)))
 
 
-def run(job: Job) -> Outcome:
+def run(job: Job, progress: "_Progress") -> Outcome:
     """Run the job's notebook with papermill and say how it ended."""
     # Imported here: the parent imports this module for Job and Outcome alone.
     import papermill
@@ -52,7 +56,6 @@ def run(job: Job) -> Outcome:
     from papermill.exceptions import PapermillExecutionError
     from traitlets.config import Config
 
-    progress = _Progress()
     try:
         papermill.execute_notebook(
             job.notebook,
@@ -62,10 +65,11 @@ def run(job: Job) -> Outcome:
             cwd=job.working_directory,
             progress_bar=False,
             record_timing=False,
-            coalesce_streams=True,
             start_timeout=120,
             execution_timeout=job.cell_limit,
-            iopub_timeout=60,
+            # A flood of output can lose the message that a cell has ended; its reply says so, too.
+            iopub_timeout=10,
+            raise_on_iopub_timeout=False,
             on_cell_start=progress.cell_started,
             config=Config(KernelManager=_transport()),
         )
@@ -84,26 +88,45 @@ def run(job: Job) -> Outcome:
 
 def _transport() -> dict[str, str]:
     """Unix sockets where there are any: no port to collide on, and no warning about unencrypted TCP."""
-    folder = os.environ.get("JUPYTER_RUNTIME_DIR")
     # The address is spelled out because its default is a relative path, the same for every kernel.
-    return {"transport": "ipc", "ip": f"{folder}/kernel"} if os.name == "posix" and folder else {}
+    address = os.environ.get("JUPYTER_RUNTIME_DIR", "") + "/kernel"
+    # A Unix socket's address holds 104 bytes on macOS and 108 on Linux, and ends in "-" and a digit here.
+    fits = os.name == "posix" and len(os.fsencode(address)) <= 100
+    return {"transport": "ipc", "ip": address} if fits else {}
+
+
+def _own_standard_output() -> TextIO:
+    """Standard output for progress alone. What the kernel writes to its own joins standard error instead.
+
+    Children do not inherit it, so it closes with this process, even where the kernel lives on for a moment.
+    """
+    own = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return own
 
 
 class _Progress:
-    """Knows the cell that is running, and tells the parent on standard output."""
+    """Knows the cell that is running, and tells the parent."""
 
-    def __init__(self):
+    def __init__(self, stream: TextIO):
+        self._stream = stream
         self._cell: int | None = None
         self._code = ""
 
     def cell_started(self, cell, cell_index: int) -> None:
         self._cell, self._code = cell_index + 1, cell.source
-        print(f"cell {self._cell}", flush=True)
+        print(f"cell {self._cell}", file=self._stream, flush=True)
 
     def outcome(self, ended: str, detail: str = "") -> Outcome:
         if ended == FINISHED:
             return Outcome(ended)
-        return Outcome(ended, detail, self._cell, self._code)
+        return Outcome(ended, readable(detail), self._cell, self._code)
+
+
+def readable(text: str) -> str:
+    """An error's text without control characters, which could do anything to a terminal, and not without end."""
+    plain = "".join(each for each in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text) if each.isprintable() or each == "\n")
+    return plain if len(plain) <= LONGEST_DETAIL else f"{plain[:LONGEST_DETAIL]} … (the rest is in the notebook)"
 
 
 def _stop_with_parent() -> None:

@@ -4,11 +4,12 @@ The data of a figure is recorded and compared; the SVG is drawn from it. Lengths
 read, so a figure that cannot be drawn is never recorded.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-Number = int | float | Literal["NaN", "Infinity", "-Infinity"]
+# Integers of 64 bits: a longer one could not be turned into a float to be drawn or compared.
+Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | float | Literal["NaN", "Infinity", "-Infinity"]
 
 
 class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,6 +55,8 @@ class Heatmap(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     diverging: bool = False
 
     def __post_init__(self):
+        if not self.rows or not self.columns:
+            raise ValueError("a heatmap needs at least one row and one column")
         if len(self.values) != len(self.rows) or any(len(row) != len(self.columns) for row in self.values):
             raise ValueError(f"heatmap values are not {len(self.rows)} rows of {len(self.columns)} columns")
 
@@ -76,6 +79,8 @@ class Bar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="ki
     levels: list[Level] = []
 
     def __post_init__(self):
+        if not self.series or not self.categories:
+            raise ValueError("a bar panel needs at least one category and one group of bars")
         for group in self.series:
             if len(group.values) != len(self.categories):
                 raise ValueError(

@@ -1,10 +1,12 @@
 """Figure data to SVG: a pure function, the same bytes each time for one matplotlib release.
 
-Margins are fixed and text stays text, so that the place of a mark never depends on how wide a font is.
+Margins are fixed and text stays text, so that the place of a mark never depends on how wide a font is. A dollar sign
+is a dollar sign: read as mathematics, a label could fail to parse, long after it was recorded.
 """
 
 import html
 import io
+import math
 
 import matplotlib
 import numpy as np
@@ -65,9 +67,9 @@ def _draw(canvas: Canvas, place: int, panel: Panel, width: float) -> None:
     height = PANEL_HEIGHT - BOTTOM - TOP
     left = place * PANEL_WIDTH + LEFT
     axes = canvas.add_axes((left / width, BOTTOM / PANEL_HEIGHT, span / width, height / PANEL_HEIGHT))
-    axes.set_xlabel(panel.xlabel)
-    axes.set_ylabel(panel.ylabel)
-    axes.set_title(panel.title, loc="left", wrap=False)
+    axes.set_xlabel(panel.xlabel, parse_math=False)
+    axes.set_ylabel(panel.ylabel, parse_math=False)
+    axes.set_title(panel.title, loc="left", wrap=False, parse_math=False)
     if isinstance(panel, Line):
         _line(axes, panel)
     elif isinstance(panel, Bar):
@@ -99,7 +101,7 @@ def _bar(axes, panel: Bar) -> None:
         shift = (n - (len(panel.series) - 1) / 2) * width
         axes.bar(
             centres + shift,
-            _floats(group.values),
+            [value if math.isfinite(value) else math.nan for value in _floats(group.values)],
             width,
             label=group.label,
             color=COLOURS[n % len(COLOURS)],
@@ -107,15 +109,18 @@ def _bar(axes, panel: Bar) -> None:
             edgecolor="white",
         )
     axes.axhline(0, color=GREY, linewidth=0.8)
-    axes.set_xticks(centres, panel.categories)
+    axes.set_xticks(centres, panel.categories, parse_math=False)
     _levels_and_legend(axes, panel)
 
 
 def _levels_and_legend(axes, panel: Line | Bar) -> None:
     for n, level in enumerate(panel.levels):
-        axes.axhline(_floats([level.y])[0], color=GREY, linestyle=DASHES[n + 1], linewidth=1, label=level.label)
-    if len(panel.series) + len(panel.levels) > 0:
-        axes.legend(loc="best")
+        dashes = DASHES[(n + 1) % len(DASHES)]
+        axes.axhline(_floats([level.y])[0], color=GREY, linestyle=dashes, linewidth=1, label=level.label)
+    handles, labels = axes.get_legend_handles_labels()
+    if labels:
+        for text in axes.legend(handles, labels, loc="best").get_texts():
+            text.set_parse_math(False)
 
 
 def _heatmap(canvas: Canvas, axes, bar_axes, panel: Heatmap) -> None:
@@ -130,22 +135,23 @@ def _heatmap(canvas: Canvas, axes, bar_axes, panel: Heatmap) -> None:
     colours = matplotlib.colormaps["PuOr_r" if panel.diverging else "cividis"].resampled(32)
     mesh = axes.pcolormesh(values, cmap=colours, vmin=low, vmax=high, edgecolors="white", linewidth=1)
     axes.invert_yaxis()
-    axes.set_xticks(np.arange(len(panel.columns)) + 0.5, panel.columns)
-    axes.set_yticks(np.arange(len(panel.rows)) + 0.5, panel.rows)
+    axes.set_xticks(np.arange(len(panel.columns)) + 0.5, panel.columns, parse_math=False)
+    axes.set_yticks(np.arange(len(panel.rows)) + 0.5, panel.rows, parse_math=False)
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_visible(False)
     if values.size <= 100:
         _write_values(axes, mesh, values)
-    canvas.colorbar(mesh, cax=bar_axes, label=panel.unit)
+    canvas.colorbar(mesh, cax=bar_axes)
+    bar_axes.set_ylabel(panel.unit, parse_math=False)
     bar_axes.tick_params(labelsize=8)
 
 
 def _write_values(axes, mesh, values: np.ndarray) -> None:
     for (row, column), value in np.ndenumerate(values):
-        red, green, blue, _ = mesh.cmap(mesh.norm(value))
-        # Relative luminance (WCAG): dark text on light cells, light text on dark ones.
-        dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45
+        red, green, blue, opacity = mesh.cmap(mesh.norm(value))
+        # Relative luminance (WCAG): dark text on light cells, light text on dark ones. NaN has no colour at all.
+        dark = opacity > 0 and 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45
         text = f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
         axes.text(
             column + 0.5,

@@ -55,7 +55,8 @@ def changed(folder: RunFolder, now: Parts) -> list[str]:
         return ["never run"]
     if status.outcome.ended != FINISHED:
         return ["the last run did not end well"]
-    if file_digest(folder.record) != status.record_sha256 or not folder.environment.exists():
+    digest = file_digest(folder.record)
+    if not digest or digest != status.record_sha256 or not folder.environment.exists():
         return ["its files were changed or removed"]
     return [f"{name} changed" for name in now if now[name] != status.parts.get(name)]
 

@@ -193,8 +193,8 @@ def _show_progress(line: str, lines: list[str]) -> None:
     """On a terminal, show that pip is alive; uv is done before one wonders."""
     if not sys.stderr.isatty():
         return
+    found = sum(earlier.startswith("Collecting ") for earlier in lines)
     if line.startswith("Collecting "):
-        found = sum(earlier.startswith("Collecting ") for earlier in lines)
         print(f"\rset-up: {found} packages fetched", end="", file=sys.stderr, flush=True)
-    elif line.startswith("Installing collected packages"):
+    elif found and line.startswith("Installing collected packages"):
         print("\rset-up: putting them in place", file=sys.stderr, flush=True)

@@ -11,7 +11,10 @@ from typing import Any
 import msgspec
 
 from .figure_data import Number
-from .records import Claim, Entry, Metric, Series
+from .records import Claim, Entry, Metric, Series, Text
+
+# The fields of figure data that hold numbers. By name, because a row of NaN looks like a row of labels.
+NUMBER_FIELDS = ("x", "y", "values")
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,10 @@ def leaves(entry: Entry) -> Leaves:
         return Leaves({"value": [entry.value]}, {"unit": entry.unit})
     if isinstance(entry, Series):
         return Leaves({"values": entry.values}, {"unit": entry.unit})
+    if isinstance(entry, Text):
+        return Leaves({}, {"value": entry.value})
     numbers, exact = {}, {}
-    fields = msgspec.to_builtins(entry)
-    for path, value in _walk({name: fields[name] for name in fields if name not in ("kind", "name")}, ""):
+    for path, value in _walk(msgspec.to_builtins(entry.data), "data", numeric=False):
         (numbers if isinstance(value, list) else exact)[path] = value
     return Leaves(numbers, exact)
 
@@ -51,24 +55,15 @@ def label(key: str, path: str, index: int) -> str:
     return f"{key}:{path.removeprefix('data.')}[{index}]"
 
 
-def _walk(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _walk(value: Any, path: str, *, numeric: bool) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for name, item in value.items():
-            yield from _walk(item, f"{path}.{name}" if path else name)
-    elif isinstance(value, list) and not _all_numbers(value):
+            yield from _walk(item, f"{path}.{name}", numeric=name in NUMBER_FIELDS)
+    elif isinstance(value, list) and (not numeric or any(isinstance(item, list) for item in value)):
         yield f"{path}.length", len(value)
         for index, item in enumerate(value):
-            yield from _walk(item, f"{path}[{index}]")
-    elif isinstance(value, list) or _is_number(value):
+            yield from _walk(item, f"{path}[{index}]", numeric=numeric)
+    elif numeric:
         yield path, value if isinstance(value, list) else [value]
     else:
         yield path, value
-
-
-def _all_numbers(values: list) -> bool:
-    # Decoding has checked the types, so strings in a list that holds a number can only be NaN or an infinity.
-    return any(_is_number(value) for value in values) and all(isinstance(value, int | float | str) for value in values)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,8 +1,10 @@
 """Noise floors: how far each number moves when rounding changes and the mathematics does not.
 
-A notebook is run again under each perturbation; the largest move of a number is its floor. A difference is allowed
-up to `FLOORS` floors plus `ULPS` units in the last place. A floor measured on few perturbations can be small by
-luck (a curve of deviations crosses zero), so a number of a list borrows the largest floor of its neighbours.
+A notebook is run again under each perturbation; the largest move of a number is its floor. Its run in the other
+precision is one more perturbation: the same mathematics, rounded elsewhere. (Flags of the compiler can all miss what
+another JAX release rounds differently, a difference of two nearly equal cosines, say.) A difference is allowed up to
+`FLOORS` floors plus `ULPS` units in the last place. A floor measured on few perturbations can be small by luck (a
+curve of deviations crosses zero), so a number of a list borrows the largest floor of its neighbours.
 """
 
 import math
@@ -28,6 +30,10 @@ PERTURBATIONS = {
     "fast-math": "--xla_cpu_enable_fast_math=true",
     "sse4": "--xla_cpu_max_isa=SSE4_2",
 }
+
+# How much finer float64 rounds than float32: 52 bits after the point against 23.
+FINER = 2.0**-29
+OTHER_PRECISION = "other-precision"
 
 Floors = dict[str, dict[str, list[float]]]
 
@@ -68,23 +74,28 @@ def measure(reference: Record, perturbed: dict[str, Record]) -> Floors:
     for name, record in perturbed.items():
         if [key(entry) for entry in record.entries] != list(floors):
             raise HarnessError(f"under {name} the notebook logs other entries. Entries may not depend on rounding.")
+        # What float32 is off by says what float64 is off by, scaled by how much finer it rounds.
+        coarser = reference.header.precision == "float64" and record.header.precision == "float32"
         for entry, other in zip(reference.entries, record.entries, strict=True):
-            _widen(floors[key(entry)], entry, other, name)
+            _widen(floors[key(entry)], entry, other, name, FINER if coarser else 1.0)
     return {entry: paths for entry, paths in floors.items() if paths}
 
 
-def _widen(floors: dict[str, list[float]], entry, other, perturbation: str) -> None:
+def _widen(floors: dict[str, list[float]], entry, other, perturbation: str, scale: float) -> None:
     here, there = leaves(entry), leaves(other)
     if here.exact != there.exact:
         raise HarnessError(f"{key(entry)}: an exact value or claim changes under {perturbation}; mend the notebook.")
+    counts = [{path: len(values) for path, values in parts.numbers.items()} for parts in (here, there)]
+    if counts[0] != counts[1]:
+        raise HarnessError(f"{key(entry)}: holds another count of numbers under {perturbation}; mend the notebook.")
     for path, values in here.numbers.items():
         for index, (value, moved) in enumerate(zip(values, there.numbers[path], strict=True)):
             where = label(key(entry), path, index)
             if isinstance(value, str) or isinstance(moved, str):
                 raise HarnessError(f"{where}: not a finite number in the reference or under {perturbation}.")
-            if isinstance(value, int) and value != moved:
-                raise HarnessError(f"{where}: the integer {value} becomes {moved} under {perturbation}.")
-            floors[path][index] = max(floors[path][index], _rounded_up(abs(moved - value)))
+            if isinstance(value, int) != isinstance(moved, int) or (isinstance(value, int) and value != moved):
+                raise HarnessError(f"{where}: {value} becomes {moved} under {perturbation}; integers may not move.")
+            floors[path][index] = max(floors[path][index], _rounded_up(scale * abs(moved - value)))
 
 
 def _rounded_up(move: float) -> float:
@@ -115,8 +126,9 @@ def unit_in_last_place(values: list[Number], index: int, precision: str) -> floa
     scale = max((abs(value) for value in near if not isinstance(value, str)), default=0.0)
     if precision == "float64":
         return math.ulp(scale)
-    # float32 has 24 significant bits and no exponent below -125 in frexp's convention.
-    return math.ldexp(1.0, max(math.frexp(scale)[1], -125) - 24)
+    # float32 has 24 significant bits and no exponent below -125 in frexp's convention; frexp calls that of zero 0.
+    exponent = math.frexp(scale)[1] if scale else -125
+    return math.ldexp(1.0, max(exponent, -125) - 24)
 
 
 def encode(noise: NoiseFile) -> bytes:

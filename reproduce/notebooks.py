@@ -58,7 +58,11 @@ def read(path: Path) -> Source:
     Raises:
         NotebookError: it names another kernel than python3, or its parameters cell is not one cell of literals.
     """
-    notebook = jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise NotebookError(f"{path}: not UTF-8 text. Save it as UTF-8.") from None
+    notebook = jupytext.reads(text, fmt="py:percent")
     named = notebook.metadata.get("kernelspec", {}).get("name")
     if named != KERNEL:
         raise NotebookError(
@@ -90,22 +94,36 @@ def _parameters(cells: list, path: Path) -> dict:
     tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
     if len(tagged) != 1:
         raise NotebookError(f"{path}: {len(tagged)} cells are tagged `parameters`, expected one.")
+    try:
+        statements = ast.parse(tagged[0].source).body
+    except SyntaxError as error:
+        raise NotebookError(f"{path}: the parameters cell is not Python: {error.msg}, line {error.lineno}.") from None
     values = {}
-    for statement in ast.parse(tagged[0].source).body:
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-            raise NotebookError(f"{path}: the parameters cell may hold assignments of literals only.")
-        try:
-            values[statement.targets[0].id] = ast.literal_eval(statement.value)
-        except ValueError:
-            name = statement.targets[0].id
-            raise NotebookError(
-                f"{path}: the parameter {name} is computed; a parameter must be a literal. Move the computation to "
-                "the next cell, so that a parameter set from outside reaches it."
-            ) from None
+    for statement in statements:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                values[name] = _literal(value, name, path)
+            case _:
+                raise NotebookError(f"{path}: the parameters cell may hold assignments of literals only.")
     missing = [name for name in HARNESS_PARAMETERS if name not in values]
     if missing:
         raise NotebookError(f"{path}: the parameters cell lacks {', '.join(missing)}.")
     return values
+
+
+def _literal(expression: ast.expr, name: str, path: Path) -> bool | int | float | str:
+    try:
+        value = ast.literal_eval(expression)
+    except (ValueError, TypeError):
+        raise NotebookError(
+            f"{path}: the parameter {name} is computed; a parameter must be a literal. Move the computation to "
+            "the next cell, so that a parameter set from outside reaches it."
+        ) from None
+    if not isinstance(value, bool | int | float | str):
+        raise NotebookError(
+            f"{path}: the parameter {name} is a {type(value).__name__}; expected a number, a string, True or False."
+        )
+    return value
 
 
 def solved(source: Source) -> nbformat.NotebookNode:
@@ -118,7 +136,7 @@ def learner(source: Source) -> nbformat.NotebookNode:
     """The notebook as a learner gets it: stubs in the exercises, each solution folded where the source places it."""
     cells, waiting = [], []
     for cell in source.notebook.cells:
-        if cell.cell_type == "code" and BEGIN in cell.source:
+        if cell.cell_type == "code" and (BEGIN in cell.source or END in cell.source):
             stub, solution = _split(cell.source, source.path)
             waiting.append(solution)
             cells.append(new_code_cell(stub, metadata=dict(cell.metadata), id=cell.id))
@@ -127,7 +145,7 @@ def learner(source: Source) -> nbformat.NotebookNode:
                 raise NotebookError(f"{source.path}: {SOLUTION_PLACE} with no exercise before it.")
             cells.append(new_markdown_cell(_folded(waiting.pop(0)), id=cell.id))
         else:
-            cells.append(cell)
+            cells.append(copy.deepcopy(cell))
     if waiting:
         raise NotebookError(
             f"{source.path}: a solution is never shown; put a {SOLUTION_PLACE} cell below its exercise."
@@ -139,7 +157,7 @@ def _split(code: str, path: Path) -> tuple[str, str]:
     """An exercise cell as stub and as solution."""
     pattern = re.compile(rf"^([ \t]*){BEGIN}\n(.*?)^[ \t]*{END}$", re.MULTILINE | re.DOTALL)
     stub, count = pattern.subn(lambda match: f"{match[1]}{STUB}", code)
-    if count == 0 or BEGIN in stub or END in stub:
+    if {code.count(BEGIN), code.count(END)} != {count}:
         raise NotebookError(f"{path}: {BEGIN} and {END} must stand in pairs, each on a line of its own.")
     markers = re.compile(rf"^[ \t]*(?:{BEGIN}|{END}|# TODO.*)\n?", re.MULTILINE)
     return stub, textwrap.dedent(markers.sub("", code)).strip()

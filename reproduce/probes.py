@@ -11,6 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+# Of the random keys, and of the frozen NumPy stream that makes the inputs.
+SEED = 2718
+
 
 def fingerprints() -> dict[str, str]:
     """First 12 hexadecimal digits of the SHA-256 of each probe's bytes."""
@@ -21,7 +24,7 @@ def fingerprints() -> dict[str, str]:
 
 
 def _random() -> dict[str, np.ndarray]:
-    key = jax.random.key(2718)
+    key = jax.random.key(SEED)
     draws = {
         "bits": lambda k: jax.random.bits(k, (64,)),
         "uniform": lambda k: jax.random.uniform(k, (64,)),
@@ -35,7 +38,7 @@ def _random() -> dict[str, np.ndarray]:
 
 def _inputs(rows: int, columns: int) -> jax.Array:
     """Values from a frozen stream that no JAX release can change."""
-    return jnp.asarray(np.random.RandomState(2718).standard_normal((rows, columns)), dtype=jnp.result_type(float))
+    return jnp.asarray(np.random.RandomState(SEED).standard_normal((rows, columns)), dtype=jnp.result_type(float))
 
 
 def _arithmetic() -> dict[str, np.ndarray]:

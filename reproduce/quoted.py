@@ -19,7 +19,7 @@ TIE = re.compile(
 LOOSE_TIE = re.compile(r"<!--\s*(?:record|parameter):.*?-->")
 # What may hold digits without being a number that a run produced.
 NOT_PROSE = re.compile(
-    r"```.*?```|`[^`\n]*`|<!--.*?-->|\]\([^)]*\)|https?://\S+|\b\d+\.\d+\.[\d.]+|\b\d{4}\.\d{4,5}\b",
+    r"```.*?```|``[^\n]*?``|`[^`\n]*`|<!--.*?-->|\]\([^)]*\)|https?://\S+|\b\d+\.\d+\.[\d.]+|\b\d{4}\.\d{4,5}\b",
     re.DOTALL,
 )
 DECIMAL = re.compile(r"\d*\.\d+")

@@ -42,9 +42,9 @@ def files(checkout: Checkout, source: notebooks.Source) -> dict[str, bytes]:
     """
     names = RecordedRun(Path(), source.stem)
     made, precisions = {}, {}
-    for precision in records.PRECISIONS:
-        run = checkout.run(source.stem, precision)
-        record = records.read(run.record)
+    plain = {precision: records.read(checkout.run(source.stem, precision).record) for precision in records.PRECISIONS}
+    for precision, other in zip(records.PRECISIONS, reversed(records.PRECISIONS), strict=True):
+        run, record = checkout.run(source.stem, precision), plain[precision]
         broken = [e.name for e in record.entries if isinstance(e, records.Claim) and not e.holds]
         if broken:
             raise HarnessError(f"{source.stem} {precision}: claims broken: {', '.join(broken)}. A reference must hold.")
@@ -52,8 +52,9 @@ def files(checkout: Checkout, source: notebooks.Source) -> dict[str, bytes]:
             name: records.read(checkout.perturbed_run(source.stem, precision, name).record)
             for name in noise.perturbations()
         }
-        floors = noise.measure(record, perturbed)
-        precisions[precision] = noise.PrecisionNoise(record.sha256, noise.perturbations(), floors)
+        floors = noise.measure(record, {**perturbed, noise.OTHER_PRECISION: plain[other]})
+        flags = {**noise.perturbations(), noise.OTHER_PRECISION: other}
+        precisions[precision] = noise.PrecisionNoise(record.sha256, flags, floors)
         made[names.record(precision).name] = run.record.read_bytes()
         if precision == "float32":
             about = environment.describe(environment.read(run.environment))
@@ -104,12 +105,13 @@ def publish(checkout: Checkout, made: dict[str, bytes], found: dict[str, environ
 
 
 def _swap(new: Path, target: Path, old: Path) -> None:
-    if target.exists():
-        target.rename(old)
     try:
+        if target.exists():
+            target.rename(old)
         new.rename(target)
-    except OSError:
-        if old.exists():
+    except BaseException:
+        # An interruption, too, must not leave the old record in the scratch folder, which is about to go.
+        if old.exists() and not target.exists():
             old.rename(target)
         raise
 

@@ -21,9 +21,12 @@ MAX_BYTES = 16 * 2**20
 MAX_ENTRIES = 10_000
 PRECISIONS = ("float32", "float64")
 
-# A name may become part of a file name, so it can neither start with a slash nor climb with "..".
-Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]+([./-][a-z0-9_]+)*$", max_length=100)]
-Stem = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]+$", max_length=60)]
+# A name may become part of a file name, so it can neither start with a slash nor climb with "..". `\Z`, because `$`
+# would let a newline follow.
+Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]+([./-][a-z0-9_]+)*\Z", max_length=100)]
+Stem = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]+\Z", max_length=60)]
+# What decoding raises: the first also for a value of the wrong type, the last for brackets nested without end.
+_BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 Parameter = bool | int | float | str
 
 
@@ -165,7 +168,7 @@ def parse(content: bytes, where: str) -> Record:
 def _header(line: bytes, where: str) -> Header:
     try:
         first = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _BAD_JSON:
         raise RecordError(f"{where}:1: not JSON. A record holds one JSON object a line.") from None
     schema = first.get("schema") if isinstance(first, dict) else None
     if not isinstance(schema, int) or isinstance(schema, bool):
@@ -182,7 +185,7 @@ def _header(line: bytes, where: str) -> Header:
 def _kind(line: bytes) -> object:
     try:
         decoded = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _BAD_JSON:
         return None
     return decoded.get("kind") if isinstance(decoded, dict) else None
 
@@ -190,8 +193,8 @@ def _kind(line: bytes) -> object:
 def _decode(line: bytes, kind, where: str, number: int):
     try:
         return msgspec.json.decode(line, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        # ValidationError is a DecodeError; its text names the field and what was expected there.
+    except _BAD_JSON as error:
+        # The text of a validation error names the field and what was expected there.
         raise RecordError(f"{where}:{number}: {error}. Restore the file or record again.") from None
 
 

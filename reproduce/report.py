@@ -7,11 +7,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .checking import NotebookCheck, RunCheck
 from .compare import Comparison, Difference, Verdict
 from .errors import AGREES, CANNOT_COMPARE, DIFFERS, RUN_FAILED
 from .execute import Outcome
 from .noise import FLOORS, ULPS
+from .results import NotebookCheck, RunCheck
 
 SHOWN = 8
 NEXT_STEP = {
@@ -20,7 +20,12 @@ NEXT_STEP = {
     "a cell ran too long": "Run again on a quieter machine, or with a higher --cell-limit.",
     "the notebook ran too long": "Run again on a quieter machine, or with a higher --notebook-limit.",
     "interrupted": "Run again; finished notebooks are not repeated.",
-    "not run yet": "make reproduce",
+    "no kernel": "Set up the environment again (make setup), and run again.",
+    "the run broke off": "Read stderr.txt beside the executed notebook, and run again.",
+    "no whole record": "Mend the end of the notebook, and run again.",
+    "the record is of something else": "Give RunLog the stem, precision and parameters of its notebook, and run again.",
+    "no environment": "Read stderr.txt beside the executed notebook, and run again.",
+    "the source cannot be run": "Mend the source, and run again.",
 }
 
 
@@ -32,7 +37,8 @@ def show_checks(
     for column in ("notebook", "float32", "float64", "claims", "verdict"):
         table.add_column(column, overflow="fold")
     for check in checks:
-        table.add_row(check.stem, *(_cell(run) for run in check.runs.values()), _claims(check), _verdict(check.status))
+        cells = (_cell(run) for run in check.runs.values())
+        table.add_row(escape(check.stem), *cells, _claims(check), _verdict(check.status))
     console.print(table)
     for check in checks:
         for precision, run in check.runs.items():
@@ -72,7 +78,7 @@ def closing_sentence(checks: list[NotebookCheck], texts: list[str], reference: s
 
 def show_comparison(console: Console, name: str, result: Comparison, *, everything: bool) -> None:
     """Print one comparison of two recorded runs."""
-    console.print(f"{name}: {_cell(RunCheck(comparison=result))}", highlight=False)
+    console.print(f"{escape(name)}: {_cell(RunCheck(comparison=result))}", highlight=False)
     _details(console, name, RunCheck(comparison=result), everything=everything)
 
 
@@ -88,8 +94,12 @@ def show_failure(console: Console, name: str, outcome: Outcome, folder: str) -> 
     if len(lines) > 6:
         console.print(f"    … {len(lines) - 6} more lines", highlight=False)
     console.print(f"  What there is: {escape(folder)} (executed.ipynb, stderr.txt, partial.jsonl).", highlight=False)
-    if outcome.ended in NEXT_STEP:
-        console.print(f"  {NEXT_STEP[outcome.ended]}", highlight=False)
+    console.print(f"  {_next_step(outcome)}", highlight=False)
+
+
+def _next_step(outcome: Outcome) -> str:
+    # The status of a run may have been left by another version of the harness.
+    return NEXT_STEP.get(outcome.ended, "Run again.")
 
 
 def as_json(checks: list[NotebookCheck], texts: list[str], reference: str) -> bytes:
@@ -120,7 +130,7 @@ def comparison_json(result: Comparison) -> dict[str, Any]:
     differences = [each for entry in result.entries for each in entry.differences]
     return {
         **fields,
-        "verdict": result.verdict,
+        "verdict": "not comparable" if result.not_comparable else result.verdict,
         "agrees": result.agrees,
         "entries": {entry.key: entry.verdict for entry in result.entries},
         "differences": [msgspec.to_builtins(each) for each in differences],
@@ -153,9 +163,8 @@ def _cell(run: RunCheck) -> str:
 
 def _claims(check: NotebookCheck) -> str:
     results = [run.comparison for run in check.runs.values() if run.comparison]
-    broken = sum(d.verdict is Verdict.CLAIM_BROKEN for result in results for d in result.disagreements)
-    total = sum(result.claims for result in results)
-    return f"[red]{broken} of {total} broken[/]" if broken else f"{total} hold" if total else "-"
+    total, holding = sum(result.claims for result in results), sum(result.holding for result in results)
+    return f"[red]{holding} of {total} hold[/]" if holding < total else f"{total} hold" if total else "-"
 
 
 def _verdict(status: int) -> str:
@@ -168,11 +177,12 @@ def _verdict(status: int) -> str:
 
 
 def _details(console: Console, name: str, run: RunCheck, *, everything: bool) -> None:
+    name = escape(name)
     if run.cannot:
         console.print(f"\n[red]{name}: cannot compare[/]: {escape(run.cannot)}", highlight=False)
     if run.incomplete:
-        step = NEXT_STEP.get(run.incomplete.ended, "")
-        detail = f"{run.incomplete.ended}: {run.incomplete.detail}. {step}".rstrip()
+        what = f"{run.incomplete.ended}: {run.incomplete.detail}".removesuffix(".")
+        detail = f"{what}. {_next_step(run.incomplete)}"
         console.print(f"\n[red]{name}: incomplete[/]: {escape(detail)}", highlight=False)
     if not run.comparison:
         return

@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell
 
 from . import environment, freshness, log, notebooks, records
 from .checkout import Checkout
-from .execute import FINISHED, Job, Outcome
+from .execute import FINISHED, Job, Outcome, readable
 from .tasks import Limits, Task, kernel_environment
 
 # Runs last, so that it sees the settings the notebook made.
@@ -54,13 +54,12 @@ class Runner:
     def run(self, tasks: list[Task], *, force: bool = False) -> list[Result]:
         """Run the tasks that are not fresh. An interruption ends every process and leaves nothing published."""
         with ThreadPoolExecutor(max_workers=self._jobs) as pool:
-            futures = [pool.submit(self._one, task, force) for task in tasks]
             try:
+                futures = [pool.submit(self._one, task, force) for task in tasks]
                 return [future.result() for future in futures]
             except BaseException:
                 self._stopping.set()
-                for future in futures:
-                    future.cancel()
+                pool.shutdown(cancel_futures=True)
                 raise
 
     def _one(self, task: Task, force: bool) -> Result:
@@ -88,8 +87,9 @@ class Runner:
         with tempfile.TemporaryDirectory(prefix="reproduce-") as scratch:
             variables = {
                 **variables,
-                # A kernel must not pick up start-up files or sockets of the user's own Jupyter.
+                # A kernel must not pick up start-up files, kernels or sockets of the user's own Jupyter.
                 "IPYTHONDIR": f"{scratch}/ipython",
+                "JUPYTER_DATA_DIR": scratch,
                 "JUPYTER_RUNTIME_DIR": scratch,
                 log.SOURCE_VARIABLE: task.source.sha256,
                 environment.TARGET_VARIABLE: str(folder.environment),
@@ -121,7 +121,7 @@ class Runner:
         if stopped:
             return stopped
         try:
-            return msgspec.json.decode(outcome_file.read_bytes(), type=Outcome)
+            return _explained(msgspec.json.decode(outcome_file.read_bytes(), type=Outcome), task.folder.stderr)
         except (OSError, msgspec.DecodeError):
             return Outcome("the run broke off", f"its process left no outcome (exit status {process.returncode})")
 
@@ -161,6 +161,16 @@ class Runner:
                 process.wait()
                 return None
             self._report(Event(task, "cell", f"{line.strip()} of {cells}"))
+
+
+def _explained(outcome: Outcome, stderr: Path) -> Outcome:
+    """A kernel that died may have said why on standard error, as XLA does of an unknown flag."""
+    if outcome.ended != "the kernel died":
+        return outcome
+    lines = stderr.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    # The last line is nbclient's, and says no more than the outcome does.
+    said = [line for line in lines if line.strip() and not line.startswith("Kernel died")]
+    return msgspec.structs.replace(outcome, detail=readable(said[-1])) if said else outcome
 
 
 def _read_lines(stream, lines: queue.Queue) -> None:

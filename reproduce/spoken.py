@@ -1,11 +1,13 @@
 """Every ending of the command line as a sentence and an exit status, never as a traceback."""
 
 import contextlib
+import io
 import signal
 import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import typer
 from rich.console import Console
@@ -13,15 +15,19 @@ from rich.markup import escape
 
 from .errors import CANNOT_COMPARE, RUN_FAILED, HarnessError
 
-err = Console(stderr=True, soft_wrap=True)
+err = Console(stderr=True, soft_wrap=True, emoji=False)
 
 
 def run(app: typer.Typer, build: Path) -> None:
     """Run the command line and leave with its exit status. What is unforeseen leaves its traceback in `build`."""
     signal.signal(signal.SIGTERM, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a sign shows a question mark; that is no reason to fail.
+            stream.reconfigure(errors="replace")
     with _spoken_errors(build):
         try:
-            sys.exit(app(standalone_mode=False))
+            status = app(standalone_mode=False)
         except typer.Abort:
             raise KeyboardInterrupt from None
         except Exception as error:
@@ -29,12 +35,16 @@ def run(app: typer.Typer, build: Path) -> None:
             if not hasattr(error, "format_message"):
                 raise
             _usage(error)
+        # Newer releases of Typer turn Ctrl-C into this status, older ones into Abort.
+        if status == 130:
+            raise KeyboardInterrupt
+        sys.exit(status)
 
 
-def _usage(error) -> None:
-    message = error.format_message()
+def _usage(error) -> NoReturn:
+    message = escape(error.format_message())
     if not message.startswith("Usage:"):
-        message = f"[red]error[/]: {escape(message)} See: python -m reproduce --help"
+        message = f"[red]error[/]: {message} See: python -m reproduce --help"
     err.print(message, highlight=False)
     sys.exit(CANNOT_COMPARE)
 

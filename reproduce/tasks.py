@@ -1,5 +1,6 @@
 """Which runs there are, and the settings every kernel gets."""
 
+import math
 import os
 from dataclasses import dataclass, field
 
@@ -20,7 +21,8 @@ KERNEL_SETTINGS = {
 # Settings a user may change; what was used is recorded.
 KERNEL_DEFAULTS = {"JAX_PLATFORMS": "cpu", "JAX_THREEFRY_PARTITIONABLE": "1"}
 # A cache of compiled code would let one run inherit another's compiler flags; precision comes from the parameter.
-KERNEL_WITHOUT = ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_X64", "PYTHONPATH", "PYTHONSTARTUP")
+# JUPYTER_PATH would lead to kernels of the user's own.
+KERNEL_WITHOUT = ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_X64", "JUPYTER_PATH", "PYTHONPATH", "PYTHONSTARTUP")
 
 
 @dataclass(frozen=True)
@@ -89,5 +91,8 @@ def check_overrides(source: notebooks.Source, overrides: dict) -> None:
         if name not in known:
             raise RunFailed(f"{source.stem} has no parameter {name!r}; it has {', '.join(known)}. Nothing was run.")
         wanted = type(known[name])
-        if type(value) is not wanted and not (wanted is float and type(value) is int):
-            raise RunFailed(f"{source.stem}: {name} is a {wanted.__name__}, found {value!r}. Nothing was run.")
+        fits = type(value) is wanted or (wanted is float and type(value) is int)
+        if not fits or (isinstance(value, float) and not math.isfinite(value)):
+            raise RunFailed(
+                f"{source.stem}: {name} takes a value like {known[name]!r}, found {value!r}. Nothing was run."
+            )

@@ -1,0 +1,138 @@
+"""The losses and metrics once more: float64 NumPy inputs, plain scalar loops, no JAX and no cleverness.
+
+Nothing here is shared with `contrastive_jax`. These functions are tested themselves, against values from other sources.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+Rows = list[list[float]]
+
+
+def lengths(rows: np.ndarray) -> list[float]:
+    return [math.hypot(*row) for row in rows.tolist()]
+
+
+def unit_rows(rows: np.ndarray, norm_floor: float) -> Rows:
+    return [
+        [entry / max(length, norm_floor) for entry in row]
+        for row, length in zip(rows.tolist(), lengths(rows), strict=True)
+    ]
+
+
+def dot(a: list[float], b: list[float]) -> float:
+    return math.fsum(x * y for x, y in zip(a, b, strict=True))
+
+
+def cosines(left: np.ndarray, right: np.ndarray, norm_floor: float = 1e-12) -> Rows:
+    return [[dot(a, b) for b in unit_rows(right, norm_floor)] for a in unit_rows(left, norm_floor)]
+
+
+def softmax(logits: list[float]) -> list[float]:
+    top = max(logits)
+    weights = [math.exp(logit - top) for logit in logits]
+    return [weight / math.fsum(weights) for weight in weights]
+
+
+def cross_entropy(logits: list[float], target: int) -> float:
+    top = max(logits)
+    return top - logits[target] + math.log(math.fsum(math.exp(logit - top) for logit in logits))
+
+
+def transposed(matrix: Rows) -> Rows:
+    return [list(column) for column in zip(*matrix, strict=True)]
+
+
+def paired_contrastive(left: np.ndarray, right: np.ndarray, temperature: float, norm_floor: float = 1e-6) -> float:
+    scores = [[cosine / temperature for cosine in row] for row in cosines(left, right, norm_floor)]
+    batch = len(scores)
+    rows = math.fsum(cross_entropy(scores[i], i) for i in range(batch))
+    columns = math.fsum(cross_entropy(transposed(scores)[i], i) for i in range(batch))
+    return (rows + columns) / (2 * batch)
+
+
+class Gradients(NamedTuple):
+    left: np.ndarray
+    right: np.ndarray
+    temperature: np.ndarray
+
+
+def paired_gradients(left: np.ndarray, right: np.ndarray, temperature: float, norm_floor: float = 1e-6) -> Gradients:
+    """Closed form: with d the slope by the scores, the gradient by a unit row of `left` is sum_j d_ij right_j / t."""
+    cosine = cosines(left, right, norm_floor)
+    batch = len(cosine)
+    scores = [[value / temperature for value in row] for row in cosine]
+    by_row = [softmax(row) for row in scores]
+    by_column = transposed([softmax(column) for column in transposed(scores)])
+    d = [[(by_row[i][j] + by_column[i][j] - 2.0 * (i == j)) / (2 * batch) for j in range(batch)] for i in range(batch)]
+    by_temperature = -math.fsum(d[i][j] * cosine[i][j] for i in range(batch) for j in range(batch))
+    return Gradients(
+        left=_through_normalisation(left, _combined(d, unit_rows(right, norm_floor), temperature), norm_floor),
+        right=_through_normalisation(
+            right, _combined(transposed(d), unit_rows(left, norm_floor), temperature), norm_floor
+        ),
+        temperature=np.array(by_temperature / temperature**2),
+    )
+
+
+def _combined(d: Rows, units: Rows, temperature: float) -> Rows:
+    return [
+        [math.fsum(d[i][j] * units[j][c] for j in range(len(units))) / temperature for c in range(len(units[0]))]
+        for i in range(len(d))
+    ]
+
+
+def _through_normalisation(rows: np.ndarray, by_unit: Rows, norm_floor: float) -> np.ndarray:
+    """Derivative of row / max(|row|, floor): below the floor only a division, above it the radial part goes too."""
+    gradient = []
+    for g, unit, length in zip(by_unit, unit_rows(rows, norm_floor), lengths(rows), strict=True):
+        radial = dot(unit, g) if length > norm_floor else 0.0
+        gradient.append([(a - radial * u) / max(length, norm_floor) for a, u in zip(g, unit, strict=True)])
+    return np.array(gradient)
+
+
+def centred_difference(function: Callable[[np.ndarray], float], x: np.ndarray, step: float) -> np.ndarray:
+    """Gradient of a scalar function by two evaluations per entry; `step` is relative to the largest of its row."""
+    steps = np.broadcast_to(step * np.max(np.abs(x), axis=-1, keepdims=True), x.shape)
+    gradient = np.zeros_like(x)
+    for index in np.ndindex(*x.shape):
+        ahead, behind = x.copy(), x.copy()
+        ahead[index] += steps[index]
+        behind[index] -= steps[index]
+        gradient[index] = (function(ahead) - function(behind)) / (2 * steps[index])
+    return gradient
+
+
+def slopes(loss: Callable, left: np.ndarray, right: np.ndarray, temperature: float) -> Gradients:
+    """Gradients of any loss of two arrays and a temperature, without a formula and without autodiff."""
+    by_temperature = centred_difference(lambda t: loss(left, right, t.item()), np.array([temperature], float), 1e-5)
+    return Gradients(
+        left=centred_difference(lambda x: loss(x, right, temperature), left, 1e-5),
+        right=centred_difference(lambda x: loss(left, x, temperature), right, 1e-5),
+        temperature=by_temperature[0],
+    )
+
+
+def query_credit(scores: list[float], positive: int, k: int, ties: str) -> float:
+    """Credit of one query; NaN anywhere is a miss. A tie puts the positive on any of its places with equal chance."""
+    if any(math.isnan(score) for score in scores):
+        return 0.0
+    others = scores[:positive] + scores[positive + 1 :]
+    first_place = sum(score > scores[positive] for score in others)
+    last_place = first_place + sum(score == scores[positive] for score in others)
+    if ties == "strict":
+        return float(last_place < k)
+    places = range(first_place, last_place + 1)
+    return sum(place < k for place in places) / len(places)
+
+
+def retrieval_accuracy(scores: np.ndarray, k: int, ties: str) -> tuple[float, float]:
+    """Mean credit of the rows, and of the columns."""
+    rows = scores.tolist()
+    batch = len(rows)
+    left_to_right = math.fsum(query_credit(rows[i], i, k, ties) for i in range(batch)) / batch
+    right_to_left = math.fsum(query_credit(transposed(rows)[i], i, k, ties) for i in range(batch)) / batch
+    return left_to_right, right_to_left
