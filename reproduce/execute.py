@@ -71,7 +71,7 @@ def run(job: Job, progress: "_Progress") -> Outcome:
             iopub_timeout=10,
             raise_on_iopub_timeout=False,
             on_cell_start=progress.cell_started,
-            config=Config(KernelManager=_transport()),
+            config=Config(KernelManager=_connection(os.environ["JUPYTER_RUNTIME_DIR"])),
         )
     except PapermillExecutionError as error:
         return progress.outcome("a cell raised", f"{error.ename}: {error.evalue}")
@@ -86,13 +86,14 @@ def run(job: Job, progress: "_Progress") -> Outcome:
     return progress.outcome(FINISHED)
 
 
-def _transport() -> dict[str, str]:
+def _connection(folder: str) -> dict[str, str]:
     """Unix sockets where there are any: no port to collide on, and no warning about unencrypted TCP."""
     # The address is spelled out because its default is a relative path, the same for every kernel.
-    address = os.environ.get("JUPYTER_RUNTIME_DIR", "") + "/kernel"
+    address = f"{folder}/kernel"
     # A Unix socket's address holds 104 bytes on macOS and 108 on Linux, and ends in "-" and a digit here.
     fits = os.name == "posix" and len(os.fsencode(address)) <= 100
-    return {"transport": "ipc", "ip": address} if fits else {}
+    # The file, too, goes with the folder; by default it would outlive a run that is stopped.
+    return {"connection_file": f"{folder}/kernel.json"} | ({"transport": "ipc", "ip": address} if fits else {})
 
 
 def _own_standard_output() -> TextIO:

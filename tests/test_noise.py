@@ -28,6 +28,14 @@ def test_the_largest_move_is_the_floor():
     assert noise.measure(reference, perturbed) == {"a": {"value": [0.5]}, "b": {"values": [0.25, 1.0]}}
 
 
+def test_the_other_precision_is_a_perturbation_too():
+    single, double = (record(Metric("a", value), precision=p) for value, p in ((1.5, "float32"), (1.0, "float64")))
+    assert noise.measure(single, {"other": double}) == {"a": {"value": [0.5]}}
+    # What float32 is off by is not float64's own: that rounds 2^29 times finer, 2^-30 in all, in three digits.
+    (floor,) = noise.measure(double, {"other": single})["a"]["value"]
+    assert 2.0**-30 <= floor <= 1.01 * 2.0**-30
+
+
 def test_every_number_of_a_figure_has_a_floor():
     moved = floats_changed(ENTRIES, lambda value: value * 1.5)
     floors = noise.measure(record(*ENTRIES), {"one": record(*moved)})

@@ -248,16 +248,16 @@ def test_folders_are_called_by_release_and_backend():
 
 
 def test_figures_are_drawn_where_they_changed(demo, tmp_path):
-    record = records.read(demo.recorded.record("float32"))
+    kept = records.read(demo.recorded.record("float32"))
     folder = tmp_path / "drawn"
     path = folder / "demo-01.svg"
-    assert recording.draw_figures(record, folder, write=False) == [path] and not folder.exists()
-    assert recording.draw_figures(record, folder) == [path]
-    assert path.read_bytes() == figures.to_svg(recording.figure_data(record)["demo-01"])
-    assert recording.draw_figures(record, folder) == []
+    assert recording.draw_figures(kept, folder, write=False) == [path] and not folder.exists()
+    assert recording.draw_figures(kept, folder) == [path]
+    assert path.read_bytes() == figures.to_svg(recording.figure_data(kept)["demo-01"])
+    assert recording.draw_figures(kept, folder) == []
     path.write_bytes(b"changed")
-    assert recording.draw_figures(record, folder, write=False) == [path] and path.read_bytes() == b"changed"
-    assert recording.draw_figures(record, folder) == [path] and path.read_bytes() != b"changed"
+    assert recording.draw_figures(kept, folder, write=False) == [path] and path.read_bytes() == b"changed"
+    assert recording.draw_figures(kept, folder) == [path] and path.read_bytes() != b"changed"
 
 
 def test_a_record_without_figures_draws_none(tmp_path):
