@@ -87,7 +87,7 @@ def record(
     """Record a reference: run, measure the noise floors, publish the record and draw its figures."""
     import importlib.metadata
 
-    from . import notebooks, recording
+    from . import notebooks, recording, records
     from .tasks import Limits, perturbed_tasks, plain_tasks
 
     checkout = _checkout()
@@ -105,9 +105,15 @@ def record(
     recording.publish(checkout, made, found, folder)
     out.print(f"Recorded {', '.join(source.stem for source in sources)} as recorded_runs/{folder}.", highlight=False)
     reference = checkout.recorded_runs / "REFERENCE"
-    if not reference.exists():
-        reference.write_text(f"{folder}\n", encoding="utf-8")
-    return figures(nb) if checkout.reference_name() == folder else 0
+    try:
+        if not reference.exists():
+            records.write_atomically(reference, f"{folder}\n".encode())
+        return figures(nb) if checkout.reference_name() == folder else 0
+    except OSError as error:
+        raise RunFailed(
+            f"the record is written, but the disk refused what belongs to it: {error}. Free space or mend the "
+            "permissions, and then: make figures"
+        ) from None
 
 
 @app.command()

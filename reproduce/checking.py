@@ -29,10 +29,14 @@ def _run(checkout: Checkout, source: notebooks.Source, precision: str) -> RunChe
         return RunCheck(cannot="not run yet; make reproduce runs it")
     if status.outcome.ended != FINISHED:
         return RunCheck(incomplete=status.outcome)
+    if freshness.file_digest(folder.record) != status.record_sha256:
+        return RunCheck(cannot=f"{folder.record}: changed or removed after the run; make reproduce runs it again")
     try:
         found = records.read(folder.record)
         if found.header.source_sha256 != source.sha256:
             return RunCheck(cannot="the run is older than the notebook; make reproduce runs it again")
+        if status.parts.get("package code") != freshness.code_digest(checkout):
+            return RunCheck(cannot="the run is older than the code of the packages; make reproduce runs it again")
         reference = checkout.reference(source.stem)
         expected = records.read(reference.record(precision))
         measured = noise.read(reference.noise).precisions.get(precision)

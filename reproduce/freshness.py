@@ -42,7 +42,7 @@ def parts(checkout: Checkout, source: Source, parameters: dict, kernel_environme
     return {
         "source": source.sha256,
         "parameters": _digest(parameters),
-        "package code": _code(checkout),
+        "package code": code_digest(checkout),
         "flags": _digest(steering),
         "environment": _digest(machine),
     }
@@ -82,7 +82,8 @@ def file_digest(path: Path) -> str:
         return ""
 
 
-def _code(checkout: Checkout) -> str:
+def code_digest(checkout: Checkout) -> str:
+    """Digest of all code of ours that runs inside a kernel."""
     files = sorted((checkout.root / "contrastive_jax").rglob("*.py"))
     files += [checkout.root / "reproduce" / f"{module}.py" for module in KERNEL_MODULES]
     return _digest({str(path.relative_to(checkout.root)): file_digest(path) for path in files})

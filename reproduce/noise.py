@@ -7,6 +7,7 @@ another JAX release rounds differently, a difference of two nearly equal cosines
 curve of deviations crosses zero), so a number of a list borrows the largest floor of its neighbours.
 """
 
+import hashlib
 import math
 import platform
 from pathlib import Path
@@ -47,11 +48,12 @@ class PrecisionNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NoiseFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Floors of a notebook in both precisions."""
+    """Floors of a notebook in both precisions, and the digest of both: a floor raised by hand would excuse anything."""
 
     schema: int
     stem: str
     precisions: dict[str, PrecisionNoise]
+    sha256: str = ""
 
 
 def perturbations() -> dict[str, str]:
@@ -133,7 +135,8 @@ def unit_in_last_place(values: list[Number], index: int, precision: str) -> floa
 
 def encode(noise: NoiseFile) -> bytes:
     """A noise file, indented so that a change of it can be read."""
-    return msgspec.json.format(msgspec.json.encode(noise), indent=1) + b"\n"
+    signed = msgspec.structs.replace(noise, sha256=_digest(noise))
+    return msgspec.json.format(msgspec.json.encode(signed), indent=1) + b"\n"
 
 
 def read(path: Path) -> NoiseFile:
@@ -148,4 +151,10 @@ def read(path: Path) -> NoiseFile:
         raise HarnessError(f"{path}: not readable noise floors: {error}. Record the notebook again.") from None
     if noise.schema != SCHEMA:
         raise HarnessError(f"{path}: noise schema {noise.schema}, expected {SCHEMA}. Record the notebook again.")
+    if noise.sha256 != _digest(noise):
+        raise HarnessError(f"{path}: edited after recording: its digest does not fit its floors. Restore the file.")
     return noise
+
+
+def _digest(noise: NoiseFile) -> str:
+    return hashlib.sha256(msgspec.json.encode(noise.precisions, order="deterministic")).hexdigest()

@@ -8,7 +8,6 @@ import ast
 import copy
 import hashlib
 import re
-import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import jupytext
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from .errors import HarnessError
+from .errors import RunFailed
 
 KERNEL = "python3"
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
@@ -26,7 +25,7 @@ HARNESS_PARAMETERS = ("PRECISION", "LOG_PATH")
 STUB = 'raise NotImplementedError("write this part, then run the cell again")'
 
 
-class NotebookError(HarnessError):
+class NotebookError(RunFailed):
     """A notebook source that breaks a rule of the series; the message names file and rule."""
 
 
@@ -56,14 +55,23 @@ def read(path: Path) -> Source:
     """Read a percent source.
 
     Raises:
-        NotebookError: it names another kernel than python3, or its parameters cell is not one cell of literals.
+        NotebookError: it is no notebook, names another kernel than python3, or its parameters cell is not one cell of
+            literals.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise NotebookError(f"{path}: not UTF-8 text. Save it as UTF-8.") from None
-    notebook = jupytext.reads(text, fmt="py:percent")
-    named = notebook.metadata.get("kernelspec", {}).get("name")
+    try:
+        notebook = jupytext.reads(text, fmt="py:percent")
+        named = notebook.metadata.get("kernelspec", {}).get("name")
+    except Exception as error:
+        # A damaged head or cell marker gives errors of many types.
+        what = f"{error}".splitlines()[0]
+        raise NotebookError(
+            f"{path}: not a notebook in percent format: {what}. Compare its head and its cell markers with those of "
+            "another notebook."
+        ) from None
     if named != KERNEL:
         raise NotebookError(
             f"{path}: names the kernel {named!r}, expected {KERNEL!r}: the series runs in the environment it is "
@@ -160,7 +168,7 @@ def _split(code: str, path: Path) -> tuple[str, str]:
     if {code.count(BEGIN), code.count(END)} != {count}:
         raise NotebookError(f"{path}: {BEGIN} and {END} must stand in pairs, each on a line of its own.")
     markers = re.compile(rf"^[ \t]*(?:{BEGIN}|{END}|# TODO.*)\n?", re.MULTILINE)
-    return stub, textwrap.dedent(markers.sub("", code)).strip()
+    return stub, markers.sub("", code).strip()
 
 
 def _folded(solution: str) -> str:

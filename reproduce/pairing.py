@@ -10,7 +10,7 @@ MAX_FILES = 1000
 
 
 def compare_paths(a: Path, b: Path, nb: str = "") -> dict[str, Comparison]:
-    """Compare two record files, or all records that two folders both hold.
+    """Compare two record files, or the records of two folders by name. What one folder lacks is not comparable.
 
     Raises:
         HarnessError: a path is missing, one is a file and the other a folder, or they share no record.
@@ -23,10 +23,16 @@ def compare_paths(a: Path, b: Path, nb: str = "") -> dict[str, Comparison]:
     if a.is_file():
         return {f"{a.name} and {b.name}": _pair(a, b)}
     ours, theirs = _records(a, nb), _records(b, nb)
-    shared = sorted(set(ours) & set(theirs))
-    if not shared:
+    if not set(ours) & set(theirs):
         raise HarnessError(f"{a} and {b} have no record in common: {_names(ours)} against {_names(theirs)}.")
-    return {name: _pair(ours[name], theirs[name]) for name in shared}
+    results = {}
+    for name in sorted({*ours, *theirs}):
+        if name in ours and name in theirs:
+            results[name] = _pair(ours[name], theirs[name])
+        else:
+            lacking = b if name in ours else a
+            results[name] = Comparison(not_comparable=(f"{lacking} has no such record; --nb picks notebooks",))
+    return results
 
 
 def status(results: dict[str, Comparison]) -> int:

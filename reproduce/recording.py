@@ -1,6 +1,5 @@
 """Making a reference: measure the noise floors and publish all files of a recorded run together, or none."""
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -9,6 +8,7 @@ from . import environment, figures, noise, notebooks, plain_log, records
 from .checking import figure_data
 from .checkout import Checkout, RecordedRun
 from .errors import HarnessError
+from .tasks import KERNEL_DEFAULTS
 
 
 def refuse_early(checkout: Checkout, stems: list[str], folder: str, *, replace: bool) -> None:
@@ -17,8 +17,10 @@ def refuse_early(checkout: Checkout, stems: list[str], folder: str, *, replace: 
     Raises:
         HarnessError: flags are set that would be recorded as the normal state, or a record would be overwritten.
     """
-    if flags := os.environ.get("XLA_FLAGS"):
-        raise HarnessError(f"XLA_FLAGS is set to {flags!r}. A record is made without flags: unset it and record again.")
+    steering = {name: value for name, value in environment.flags().items() if KERNEL_DEFAULTS.get(name) != value}
+    if steering:
+        found = ", ".join(f"{name}={value}" for name, value in steering.items())
+        raise HarnessError(f"{found} is set. A record is made without flags: unset it and record again.")
     there = [
         stem for stem in stems if any(p.exists() for p in RecordedRun(checkout.recorded_runs / folder, stem).files)
     ]
@@ -86,7 +88,7 @@ def publish(checkout: Checkout, made: dict[str, bytes], found: dict[str, environ
         OSError: the disk refuses; the folder is as before.
     """
     target = checkout.recorded_runs / folder
-    staying = {p.name for p in target.glob("*") if p.name not in made and p.name != "ENVIRONMENT.json"}
+    staying = {p.name for p in target.glob("[!.]*") if p.name not in made and p.name != "ENVIRONMENT.json"}
     if staying:
         before = environment.read_recorded(target)
         if any(not environment.same(before[precision], found[precision]) for precision in found):

@@ -203,15 +203,20 @@ def _publish(task: Task) -> Outcome:
         record = records.read(folder.partial)
     except records.RecordError as error:
         return Outcome("no whole record", f"{error} Does the last cell call log.close()?")
-    header = record.header
-    expected = (task.source.stem, task.source.sha256, task.precision, task.parameters)
-    if (header.stem, header.source_sha256, header.precision, header.parameters) != expected:
-        return Outcome(
-            "the record is of something else",
-            f"its header says {header.stem} in {header.precision} with {header.parameters}; "
-            f"run was {task.source.stem} in {task.precision} with {task.parameters}",
-        )
+    if off := _differences(record.header, task):
+        return Outcome("the record is of something else", "; ".join(off))
     if not folder.environment.exists():
         return Outcome("no environment", "the kernel did not write it; see the executed notebook")
     folder.partial.replace(folder.record)
     return Outcome(FINISHED)
+
+
+def _differences(header: records.Header, task: Task) -> list[str]:
+    """What a record's header says otherwise than the task it should come from."""
+    pairs = {
+        "stem": (header.stem, task.source.stem),
+        "SHA-256 of the source": (header.source_sha256 or "none, as when run by hand", task.source.sha256),
+        "precision": (header.precision, task.precision),
+        "parameters": (header.parameters, task.parameters),
+    }
+    return [f"{name}: {said}, expected {meant}" for name, (said, meant) in pairs.items() if said != meant]

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import signal
 import sys
 import traceback
@@ -38,6 +39,8 @@ def run(app: typer.Typer, build: Path) -> None:
         # Newer releases of Typer turn Ctrl-C into this status, older ones into Abort.
         if status == 130:
             raise KeyboardInterrupt
+        # Now, because an error while the interpreter ends could no longer be spoken.
+        sys.stdout.flush()
         sys.exit(status)
 
 
@@ -47,6 +50,14 @@ def _usage(error) -> NoReturn:
         message = f"[red]error[/]: {message} See: python -m reproduce --help"
     err.print(message, highlight=False)
     sys.exit(CANNOT_COMPARE)
+
+
+def _give_up_unwritten_output() -> None:
+    """Where standard output itself was refused, what waits to be written is not tried again at the end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _interrupt(*_: object) -> None:
@@ -65,7 +76,10 @@ def _spoken_errors(build: Path) -> Iterator[None]:
         err.print("[red]interrupted[/]: every process was ended; no record was changed. Run again when you like.")
         sys.exit(RUN_FAILED)
     except OSError as error:
-        name = f" ({error.filename})" if error.filename else ""
+        _give_up_unwritten_output()
+        # Of a rename, the second name is the one that was meant.
+        named = error.filename2 or error.filename
+        name = f" ({named})" if named else ""
         err.print(
             f"[red]error[/]: the disk refused{escape(name)}: {error.strerror}. No record was changed. "
             "Free space or mend the permissions, and run again.",

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -129,9 +130,12 @@ def signed(*lines: bytes | str, head: Header | None = None) -> bytes:
     return body + records.footer_line(body, len(raw))
 
 
-def changed(entry: Entry, **changes) -> Entry:
-    """An entry with other fields."""
-    return msgspec.structs.replace(entry, **changes)
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+
+def changed(struct: Struct, **changes) -> Struct:
+    """An entry or a part of figure data with other fields."""
+    return msgspec.structs.replace(struct, **changes)
 
 
 def floats_changed(entries: tuple[Entry, ...], change) -> list[Entry]:
@@ -221,7 +225,8 @@ class Demo:
 
     def put_status(self, precision: str, outcome: Outcome, sha256: str = "") -> None:
         """Write how a run ended."""
-        freshness.write_status(self.checkout.run(STEM, precision), freshness.Status(outcome, {}, sha256))
+        parts = {"package code": freshness.code_digest(self.checkout)}
+        freshness.write_status(self.checkout.run(STEM, precision), freshness.Status(outcome, parts, sha256))
 
     def header(self, precision: str, **changes) -> Header:
         """The header that a run of the notebook writes."""

@@ -84,6 +84,12 @@ def test_another_parameter_is_stale(demo):
     assert run.comparison.verdict is Verdict.IDENTICAL
 
 
+def test_a_run_of_older_package_code_is_not_compared(demo):
+    records.write_atomically(demo.checkout.root / "contrastive_jax" / "losses.py", b"# a new formula")
+    for run in check(demo).runs.values():
+        assert run.status == CANNOT_COMPARE and "older than the code of the packages" in run.cannot
+
+
 def test_edited_code_is_stale_once_it_has_run(demo):
     edit(demo.source_file, "return 2 * x", "return x * 2")
     for run in check(demo).runs.values():
@@ -159,6 +165,14 @@ def test_a_damaged_record(demo, damage, side):
     assert answer.status == CANNOT_COMPARE
     assert str(path) in answer.runs["float64"].cannot
     assert answer.runs["float32"].status == AGREES
+
+
+def test_a_record_that_was_put_there_by_hand(demo):
+    path = demo.checkout.run(STEM, "float64").record
+    path.write_bytes(records.encode(demo.header("float64"), list(ENTRIES[1:])))
+    answer = check(demo)
+    assert answer.status == CANNOT_COMPARE
+    assert f"{path}: changed or removed after the run" in answer.runs["float64"].cannot
 
 
 @pytest.mark.parametrize("damage", [remove, cut])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reproduce import records
 from reproduce.compare import Comparison, Verdict, compare
 from reproduce.errors import AGREES, CANNOT_COMPARE, DIFFERS
-from reproduce.figure_data import Curve, FigureData
+from reproduce.figure_data import Curve, FigureData, Number
 from reproduce.noise import FLOORS, ULPS
 from reproduce.pairing import status
 from reproduce.records import Claim, Figure, Metric, Series, Text
@@ -169,6 +169,8 @@ def test_a_difference_names_its_place_and_both_sides():
         0.25,
         0.5,
     )
+    (first, *_) = compared([figure(LINE)], [figure(LINE, BAR)]).disagreements
+    assert (first.where, first.expected, first.found) == ("demo-01:panels.length", 1, 2)
     (difference,) = compared([Series("a", [0.5, 0.25])], [Series("a", [0.5, 0.125])]).disagreements
     assert (difference.where, difference.expected, difference.found) == ("a[1]", 0.25, 0.125)
     (difference,) = compared([Metric("a", 4, step=7)], [Metric("a", 5, step=7)]).disagreements
@@ -256,21 +258,23 @@ def test_the_worst_verdict_stands_for_all():
 
 
 def test_a_series_borrows_the_floors_of_its_neighbours():
-    values, floor = [1.0] * 12, 2.0**-30
+    values: list[Number] = [1.0] * 12
+    floor = 2.0**-30
     floors = {"a": {"values": [0.0, 0.0, 0.0, 0.0, floor] + [0.0] * 7}}
     for index in range(12):
-        found = [*values]
-        found[index] += FLOORS * floor
+        found: list[Number] = [*values]
+        found[index] = 1.0 + FLOORS * floor
         expected = Verdict.WITHIN_NOISE if abs(index - 4) <= 2 else Verdict.DRIFT
         assert verdict(Series("a", values), Series("a", found), floors) is expected, index
 
 
 def test_a_long_series_borrows_from_further_away():
-    values, floor = [1.0] * 100, 2.0**-30
+    values: list[Number] = [1.0] * 100
+    floor = 2.0**-30
     floors = {"a": {"values": [0.0] * 50 + [floor] + [0.0] * 49}}
     for index, said in ((45, Verdict.WITHIN_NOISE), (44, Verdict.DRIFT)):
-        found = [*values]
-        found[index] += FLOORS * floor
+        found: list[Number] = [*values]
+        found[index] = 1.0 + FLOORS * floor
         assert verdict(Series("a", values), Series("a", found), floors) is said
 
 

@@ -13,7 +13,7 @@ import pytest
 from builders import BAR, FIGURE, HEATMAP, LINE, REPOSITORY, changed
 
 from reproduce import figures
-from reproduce.figure_data import Bar, BarGroup, Curve, FigureData, Heatmap, Level, Line
+from reproduce.figure_data import Bar, BarGroup, Curve, FigureData, Heatmap, Level, Line, Number
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -93,9 +93,7 @@ def test_labels_are_shown_as_they_are(label):
     line = changed(LINE, title=label, xlabel=label, levels=[Level(label, 1.0)], series=[Curve(label, [0], [1.0])])
     table = Heatmap([[1.0]], [label], [label], label, label, label, label)
     bar = Bar([label], [BarGroup(label, [1.0])], label, label)
-    assert texts(drawn(line)).count(label) == 4
-    assert texts(drawn(table)).count(label) == 6
-    assert texts(drawn(bar)).count(label) == 4
+    assert texts(drawn(line, table, bar)).count(label) == 4 + 6 + 4
 
 
 def test_curves_can_be_found_by_id():
@@ -103,7 +101,7 @@ def test_curves_can_be_found_by_id():
     assert 'id="curve-0"' in svg and 'id="curve-1"' in svg and 'id="curve-2"' not in svg
 
 
-NOT_NUMBERS = ["NaN", "Infinity", "-Infinity"]
+NOT_NUMBERS: list[Number] = ["NaN", "Infinity", "-Infinity"]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +150,7 @@ def test_a_number_in_a_cell_can_be_read():
 
 
 def test_many_cells_carry_no_numbers():
-    values = [[0.123] * 11 for _ in range(10)]
+    values: list[list[Number]] = [[0.123] * 11 for _ in range(10)]
     table = Heatmap(values, [str(n) for n in range(10)], [str(n) for n in range(11)], "u", "x", "y")
     assert "0.12" not in texts(drawn(table))
     assert "0.12" in texts(drawn(Heatmap([[0.123]], ["a"], ["b"], "u", "x", "y")))

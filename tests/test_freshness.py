@@ -212,10 +212,10 @@ def test_runs_and_their_parameters(demo):
         ({"STEP": 3}, "no parameter 'STEP'; it has RATE, STEPS"),
         ({"PRECISION": "float64"}, "no parameter 'PRECISION'"),
         ({"LOG_PATH": "a"}, "no parameter 'LOG_PATH'"),
-        ({"STEPS": 3.0}, "STEPS is a int, found 3.0"),
-        ({"STEPS": True}, "STEPS is a int, found True"),
-        ({"STEPS": "3"}, "STEPS is a int, found '3'"),
-        ({"RATE": True}, "RATE is a float, found True"),
+        ({"STEPS": 3.0}, "STEPS takes a value like 3, found 3.0"),
+        ({"STEPS": True}, "STEPS takes a value like 3, found True"),
+        ({"STEPS": "3"}, "STEPS takes a value like 3, found '3'"),
+        ({"RATE": True}, "RATE takes a value like 0.5, found True"),
     ],
 )
 def test_parameters_that_are_refused(demo, overrides, said):

@@ -9,6 +9,7 @@ import pytest
 from builders import FIGURE, LINE
 
 from reproduce import log, records
+from reproduce.figure_data import Heatmap, Line
 from reproduce.log import RunLog
 from reproduce.records import Claim, Figure, Incomplete, Metric, Series, Text
 
@@ -223,6 +224,7 @@ def test_a_figure_takes_arrays_and_ranges(path):
     (figure,) = records.read(path).entries
     assert isinstance(figure, Figure)
     line, heatmap = figure.data.panels
+    assert isinstance(line, Line) and isinstance(heatmap, Heatmap)
     assert (line.series[0].x, line.series[0].y) == ([0, 1], [0.5, "NaN"])
     assert heatmap.values == [[1.0, 0.0], [0.0, 1.0]]
 

@@ -158,7 +158,7 @@ FILE = NoiseFile(1, "01_demo", {"float32": PrecisionNoise("5" * 64, {"one": "--f
 def test_a_noise_file_comes_back(tmp_path):
     path = tmp_path / "01_demo.noise.json"
     path.write_bytes(noise.encode(FILE))
-    assert noise.read(path) == FILE
+    assert msgspec.structs.replace(noise.read(path), sha256="") == FILE
     assert path.read_bytes().endswith(b"\n") and path.read_bytes().count(b"\n") > 10
 
 
@@ -178,6 +178,14 @@ def test_damaged_noise_files(tmp_path, content):
     path = tmp_path / "01_demo.noise.json"
     path.write_bytes(content)
     with pytest.raises(HarnessError, match=r"01_demo.noise.json: .*Record the notebook again"):
+        noise.read(path)
+
+
+@pytest.mark.parametrize("floor", [b"1.5e300", b"1.6e-8", b"0.0"])
+def test_a_floor_changed_by_hand_is_noticed(tmp_path, floor):
+    path = tmp_path / "01_demo.noise.json"
+    path.write_bytes(noise.encode(FILE).replace(b"1.5e-8", floor))
+    with pytest.raises(HarnessError, match="01_demo.noise.json: edited after recording"):
         noise.read(path)
 
 

@@ -56,6 +56,18 @@ def test_two_folders(tmp_path):
     assert list(pairing.compare_paths(a, b, "01")) == ["01_demo.float32", "01_demo.float64"]
 
 
+def test_a_record_that_only_one_folder_has_is_not_passed_over(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    for folder in (a, b):
+        put(folder / "01_demo.float32.jsonl", Metric("a", 0.5), precision="float32")
+    put(a / "01_demo.float64.jsonl", Metric("a", 0.5))
+    for one, other in ((a, b), (b, a)):
+        results = pairing.compare_paths(one, other)
+        assert results["01_demo.float32"].agrees
+        assert results["01_demo.float64"].not_comparable == (f"{b} has no such record; --nb picks notebooks",)
+        assert pairing.status(results) == CANNOT_COMPARE
+
+
 def test_a_folder_of_runs_against_a_folder_of_records(tmp_path):
     recorded, runs = tmp_path / "recorded", tmp_path / "runs"
     put(recorded / "01_demo.float64.jsonl", Metric("a", 0.5))

@@ -11,20 +11,18 @@ from hypothesis import strategies as st
 from reproduce import plain_log
 from reproduce.records import Claim, Figure, Metric, Series, Text
 
-finite = {"allow_nan": False, "allow_infinity": False}
 
-
-@given(st.floats(**finite))
+@given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float64_can_be_read_back(value):
     assert float(plain_log.number(value, "float64")) == value
 
 
-@given(st.floats(width=32, **finite))
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_a_float32_can_be_read_back(value):
     assert np.float32(plain_log.number(value, "float32")) == np.float32(value)
 
 
-@pytest.mark.parametrize("value", [1.0, 0.1, 1e-30, 123456.789, -7.5])
+@pytest.mark.parametrize("value", [1.0, 0.1, 1e-30, 123456.789, -7.5, 1020.0, 1020.00007])
 def test_neighbours_look_different(value):
     single = np.float32(value)
     neighbour = np.nextafter(single, np.float32(np.inf))

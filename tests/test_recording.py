@@ -133,7 +133,8 @@ def test_a_first_publication_that_breaks_off_leaves_no_folder(checkout, target, 
 
 @pytest.fixture
 def no_flags(monkeypatch) -> None:
-    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    for name in environment.flags():
+        monkeypatch.delenv(name)
 
 
 @pytest.mark.usefixtures("no_flags")
@@ -148,11 +149,19 @@ def test_an_existing_record_is_overwritten_only_when_asked(checkout, target, nam
     recording.refuse_early(checkout, ["02_b"], FOLDER, replace=False)
 
 
-def test_a_reference_is_made_without_flags(checkout, monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "--xla_a")
+@pytest.mark.usefixtures("no_flags")
+@pytest.mark.parametrize(("name", "value"), [("XLA_FLAGS", "--xla_a"), ("JAX_THREEFRY_PARTITIONABLE", "0")])
+def test_a_reference_is_made_without_flags(checkout, monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
     for replace in (False, True):
-        with pytest.raises(HarnessError, match=r"XLA_FLAGS is set to '--xla_a'.*unset it and record again"):
+        with pytest.raises(HarnessError, match=rf"{name}={value} is set.*unset it and record again"):
             recording.refuse_early(checkout, [STEM], FOLDER, replace=replace)
+
+
+@pytest.mark.usefixtures("no_flags")
+def test_settings_that_every_run_gets_may_be_set(checkout, monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    recording.refuse_early(checkout, [STEM], FOLDER, replace=False)
 
 
 # From runs to files
@@ -166,11 +175,18 @@ def put_perturbed(demo: Demo, moved: float = 0.0) -> None:
             records.write_atomically(path, records.encode(demo.header(precision), entries))
 
 
-@pytest.fixture
-def demo(tmp_path) -> Demo:
-    made = make_demo(tmp_path)
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory) -> Demo:
+    made = make_demo(tmp_path_factory.mktemp("demo"))
     put_perturbed(made)
     return made
+
+
+@pytest.fixture
+def demo(pristine, tmp_path) -> Demo:
+    root = tmp_path / "checkout"
+    shutil.copytree(pristine.checkout.root, root)
+    return Demo(Checkout(root))
 
 
 def test_the_files_of_a_reference(demo):
