@@ -14,6 +14,7 @@ from rich.markup import escape
 from . import spoken
 from .checkout import Checkout
 from .errors import DIFFERS, RUN_FAILED, HarnessError, RunFailed
+from .startup import spare_the_slow_import
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 # No emoji: a record may say `:x:`, and means it.
@@ -243,6 +244,7 @@ def _run_all(checkout: Checkout, tasks: list, limits, jobs: int | None, *, force
 
 def main() -> None:
     """Entry point."""
+    spare_the_slow_import()
     spoken.run(app, _checkout().build)
 
 

@@ -72,7 +72,7 @@ def text_problems(checkout: Checkout) -> list[str]:
         except HarnessError:
             continue
     readme = checkout.root / "README.md"
-    text = readme.read_text(encoding="utf-8") if readme.exists() else ""
+    text = readme.read_text(encoding="utf-8", errors="replace") if readme.exists() else ""
     return [f"README.md: {each}" for each in quoted.problems(text, by_number, strict=False)]
 
 

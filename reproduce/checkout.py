@@ -1,5 +1,6 @@
 """Where everything lies in a checkout, named once."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,10 +122,10 @@ class Checkout:
         """
         path = self.recorded_runs / "REFERENCE"
         try:
-            name = path.read_text(encoding="utf-8").strip()
+            name = path.read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
             raise HarnessError(f"{path}: missing. It holds one line, the folder name of the reference.") from None
-        if not name or Path(name).name != name or name.startswith("."):
+        if not re.fullmatch(r"\w[\w.+-]*", name):
             raise HarnessError(f"{path}: expected the name of a folder beside it, found {name!r}.")
         return name
 

@@ -14,6 +14,7 @@ from typing import TextIO
 import msgspec
 
 from .records import write_atomically
+from .startup import spare_the_slow_import
 
 FINISHED = "finished"
 LONGEST_DETAIL = 2000
@@ -42,6 +43,7 @@ class Outcome(msgspec.Struct, frozen=True):
 def main(path: str) -> None:
     """Run the job and leave the outcome; this process's exit status says nothing more."""
     _stop_with_parent()
+    spare_the_slow_import()
     progress = _Progress(_own_standard_output())
     job = msgspec.json.decode(Path(path).read_bytes(), type=Job)
     write_atomically(Path(job.outcome), msgspec.json.encode(run(job, progress)))

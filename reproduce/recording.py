@@ -99,7 +99,9 @@ def publish(checkout: Checkout, made: dict[str, bytes], found: dict[str, environ
     checkout.recorded_runs.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=checkout.recorded_runs, prefix=".new-") as scratch:
         new = Path(scratch) / folder
-        shutil.copytree(target, new) if target.exists() else new.mkdir()
+        new.mkdir()
+        for name in staying:
+            shutil.copy2(target / name, new / name)
         for name, content in made.items():
             records.write_atomically(new / name, content)
         records.write_atomically(new / "ENVIRONMENT.json", environment.encode_recorded(found))

@@ -197,7 +197,7 @@ def _details(console: Console, name: str, run: RunCheck, *, everything: bool) ->
     if not off:
         return
     console.print(
-        f"\n{name}: {_count(len(off), 'difference')} beyond noise, in the order of the record:",
+        f"\n{name}: {_count(len(off), 'difference')} beyond noise, the first at {escape(off[0].where)}:",
         highlight=False,
     )
     console.print(_differences(off if everything else off[:SHOWN], run.comparison))

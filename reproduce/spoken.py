@@ -81,7 +81,7 @@ def _spoken_errors(build: Path) -> Iterator[None]:
         named = error.filename2 or error.filename
         name = f" ({named})" if named else ""
         err.print(
-            f"[red]error[/]: the disk refused{escape(name)}: {error.strerror}. No record was changed. "
+            f"[red]error[/]: the disk refused{escape(name)}: {error.strerror or error}. No record was changed. "
             "Free space or mend the permissions, and run again.",
             highlight=False,
         )
