@@ -80,9 +80,9 @@ def test_a_run_in_a_terminal(checkout):
     checkout.notebook("01_held", LIGHT, OPEN, writes + HOLD, CLOSE)
     terminal = Terminal(checkout, "run")
     wait_until(lambda: len(checkout.holding()) == 2, "both runs are in the cell that waits")
-    # The parameters cell, the one that papermill adds, LIGHT and OPEN stand before it; CLOSE and the harness's after.
+    # Before it: the prose, the parameters, the cell that papermill adds, LIGHT and OPEN.
     wait_until(
-        lambda: re.search(r"> +01_held float32 +cell 5 of \d+ +\d+ s", plain(terminal.seen)), "progress is shown"
+        lambda: re.search(r"> +01_held float32 +cell 6 of \d+ +\d+ s", plain(terminal.seen)), "progress is shown"
     )
     assert terminal.seen.count(HIDE) == 1 and SHOW not in terminal.seen
     for folder in checkout.holding():
