@@ -185,7 +185,7 @@ def test_damaged_noise_files(tmp_path, content):
 def test_a_floor_changed_by_hand_is_noticed(tmp_path, floor):
     path = tmp_path / "01_demo.noise.json"
     path.write_bytes(noise.encode(FILE).replace(b"1.5e-8", floor))
-    with pytest.raises(HarnessError, match="01_demo.noise.json: edited after recording"):
+    with pytest.raises(HarnessError, match=r"01_demo\.noise\.json: edited after recording"):
         noise.read(path)
 
 

@@ -93,8 +93,7 @@ def refuse_from(monkeypatch, name: str, count: int, error: BaseException) -> Non
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["disk", "Ctrl-C"])
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("records.write_atomically", n) for n in range(1, 6)]
-    + [("os.fsync", 3), ("shutil.copy2", 1), ("os.fdopen", 5)],
+    [("records.write_atomically", n) for n in range(1, 6)] + [("os.fsync", 3), ("shutil.copy2", 1), ("os.fdopen", 5)],
 )
 def test_a_publication_that_breaks_off_changes_nothing(checkout, monkeypatch, name, count, error):
     recording.publish(checkout, {**FILES, "02_stays.log": b"as it is"}, both_environments(), FOLDER)
