@@ -1,18 +1,16 @@
-"""Checks of what a caller passes in.
+"""Checks of the arrays a caller passes in, and of what counts their rows.
 
-Only what is known while JAX traces is looked at: kinds, shapes, dtypes, and temperatures that are plain
-numbers. So every check works inside `jax.jit` too, and no check of an embedding waits for the device. Each
-error says which argument it is about, what was expected, what was found and what to do next.
+All but `check_finite` look at kinds, shapes and dtypes only, which are known while JAX traces: they work inside
+`jax.jit` and never wait for the device. Each error says which argument it is about, what was expected, what
+was found and what to do next.
 
 Arguments are annotated `object` on purpose: these functions exist to say, better than a type checker can,
 what is wrong.
 """
 
-import math
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -128,84 +126,36 @@ def check_pair(first_name: str, first: Any, second_name: str, second: Any) -> No
         )
 
 
-def check_norm_floor(norm_floor: object, dtype: np.dtype) -> float:
-    """Returns `norm_floor` as a float, or raises unless it is a number whose square `dtype` can hold."""
-    if isinstance(norm_floor, bool) or not isinstance(norm_floor, int | float):
-        raise TypeError(
-            error_text(
-                "norm_floor",
-                expected="a Python number",
-                found=type(norm_floor).__name__,
-                next_step="pass a constant such as 1e-12; it is not traced.",
-            )
-        )
-    smallest = math.sqrt(jnp.finfo(dtype).tiny)
-    if not smallest <= norm_floor <= float(jnp.finfo(dtype).max):
+def check_stacked(name: str, x: Any) -> None:
+    """Raises unless `x` is a nonempty floating matrix with an even number of rows."""
+    check_matrix(name, x, "[2 * batch, dim]")
+    if x.shape[0] % 2:
         raise ValueError(
             error_text(
-                "norm_floor",
-                expected=f"a finite number of at least {smallest:.2g} for {dtype}",
-                found=norm_floor,
-                next_step="1e-12 is a safe choice for every dtype.",
+                name,
+                expected="an even number of rows, all of view 1 and then all of view 2",
+                found=f"{x.shape[0]}, shape {x.shape}",
+                next_step="stack both views of the same sources: jnp.concatenate([view1, view2]).",
             )
         )
-    return float(norm_floor)
 
 
-def as_temperature(temperature: object, dtype: np.dtype) -> Any:
-    """Returns `temperature` as a 0-d array of `dtype`, or raises unless it is a positive finite number.
-
-    Converted here, so that neither a `np.float64` nor a float32 array can change the dtype of the loss, and
-    so that every kind of number leads to the same compiled function. A traced temperature is checked for its
-    kind and shape only.
-    """
-    check_real_scalar("temperature", temperature)
-    value = known_value(temperature)
-    limits = jnp.finfo(dtype)
-    # tiny is the smallest normal number: below it the division overflows, or the device reads a zero.
-    if value is not None and not float(limits.tiny) <= value <= float(limits.max):
-        raise ValueError(
-            error_text(
-                "temperature",
-                expected=f"a positive finite number that {dtype} can hold",
-                found=value,
-                next_step="usual values lie between 0.01 and 10; learn one as the exp of a parameter.",
-            )
-        )
-    if isinstance(temperature, jax.Array):
-        return temperature.astype(dtype)
-    return np.asarray(value, dtype)
-
-
-def check_real_scalar(name: str, x: Any) -> None:
-    """Raises TypeError unless `x` is a real number or a 0-d array of one; bool and str are neither."""
-    if isinstance(x, jax.Array | np.ndarray | np.generic):
-        is_real = jnp.issubdtype(x.dtype, jnp.floating) or jnp.issubdtype(x.dtype, jnp.integer)
-        if is_real and x.ndim == 0:
-            return
-        found = f"an array of dtype {x.dtype} and shape {x.shape}"
-    elif isinstance(x, int | float) and not isinstance(x, bool):
-        return
-    else:
-        found = f"{x!r} of type {type(x).__name__}"
-    raise TypeError(
-        error_text(
-            name,
-            expected="one real number (int, float or a 0-d array)",
-            found=found,
-            next_step=f"pass a number such as {name}=0.2; for several values use jax.vmap.",
-        )
-    )
-
-
-def known_value(x: Any) -> float | None:
-    """Value of a number or 0-d array; None while JAX traces it."""
+def check_finite(name: str, x: Any) -> None:
+    """Raises ValueError if an entry of `x` is NaN or infinite; passes a traced array, whose entries are unknown."""
     try:
-        return float(x)
-    except OverflowError:  # a Python int beyond the range of float
-        return math.inf
-    except jax.errors.ConcretizationTypeError:
-        return None
+        finite = np.isfinite(np.asarray(x))
+    except jax.errors.TracerArrayConversionError:
+        return
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0].tolist()
+        raise ValueError(
+            error_text(
+                name,
+                expected="finite entries",
+                found=f"{np.asarray(x)[row, column]} in row {row}, column {column}",
+                next_step="look at what computed that row.",
+            )
+        )
 
 
 def check_top_k(k: object, num_candidates: int) -> int:

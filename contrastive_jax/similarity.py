@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from contrastive_jax._scalars import check_norm_floor
 from contrastive_jax._validation import (
     FloatArray,
     check_matrix,
-    check_norm_floor,
     check_rows,
     check_same_dtype,
     compute_dtype,

@@ -62,9 +62,11 @@ def paired_contrastive(left: np.ndarray, right: np.ndarray, temperature: float, 
 
 
 class Gradients(NamedTuple):
+    """By both inputs, and by the temperature or the log scale."""
+
     left: np.ndarray
     right: np.ndarray
-    temperature: np.ndarray
+    parameter: np.ndarray
 
 
 def paired_gradients(left: np.ndarray, right: np.ndarray, temperature: float, norm_floor: float = 1e-6) -> Gradients:
@@ -81,8 +83,68 @@ def paired_gradients(left: np.ndarray, right: np.ndarray, temperature: float, no
         right=_through_normalisation(
             right, _combined(transposed(d), unit_rows(left, norm_floor), temperature), norm_floor
         ),
-        temperature=np.array(by_temperature / temperature**2),
+        parameter=np.array(by_temperature / temperature**2),
     )
+
+
+def partner(anchor: int, batch: int) -> int:
+    return anchor + batch if anchor < batch else anchor - batch
+
+
+def nt_xent(view1: np.ndarray, view2: np.ndarray, temperature: float, norm_floor: float = 1e-12) -> float:
+    batch = len(view1)
+    rows = np.concatenate([view1, view2])
+    cosine = cosines(rows, rows, norm_floor)
+    total = 0.0
+    for anchor in range(2 * batch):
+        candidates = [row for row in range(2 * batch) if row != anchor]
+        logits = [cosine[anchor][row] / temperature for row in candidates]
+        total += cross_entropy(logits, candidates.index(partner(anchor, batch)))
+    return total / (2 * batch)
+
+
+def nt_xent_gradients(view1: np.ndarray, view2: np.ndarray, temperature: float, norm_floor: float = 1e-12) -> Gradients:
+    """Closed form: a score of rows i and j moves both, so the slope by a unit row is sum_j (d_ij + d_ji) row_j / t."""
+    batch = len(view1)
+    rows = np.concatenate([view1, view2])
+    cosine = cosines(rows, rows, norm_floor)
+    d = [[0.0] * (2 * batch) for _ in range(2 * batch)]
+    for anchor in range(2 * batch):
+        candidates = [row for row in range(2 * batch) if row != anchor]
+        for row, share in zip(
+            candidates, softmax([cosine[anchor][row] / temperature for row in candidates]), strict=True
+        ):
+            d[anchor][row] = (share - (row == partner(anchor, batch))) / (2 * batch)
+    both = [[d[i][j] + d[j][i] for j in range(2 * batch)] for i in range(2 * batch)]
+    by_row = _through_normalisation(rows, _combined(both, unit_rows(rows, norm_floor), temperature), norm_floor)
+    by_temperature = -math.fsum(d[i][j] * cosine[i][j] for i in range(2 * batch) for j in range(2 * batch))
+    return Gradients(by_row[:batch], by_row[batch:], np.array(by_temperature / temperature**2))
+
+
+LOG_100 = math.log(100)
+
+
+def contrastive_logits(images: np.ndarray, texts: np.ndarray, logit_scale: float) -> np.ndarray:
+    return np.array(
+        [[math.exp(min(logit_scale, LOG_100)) * cosine for cosine in row] for row in cosines(images, texts)]
+    )
+
+
+def clip_loss(images: np.ndarray, texts: np.ndarray, logit_scale: float) -> float:
+    return paired_contrastive(images, texts, math.exp(-min(logit_scale, LOG_100)), norm_floor=1e-12)
+
+
+def clip_gradients(images: np.ndarray, texts: np.ndarray, logit_scale: float) -> Gradients:
+    """The temperature is exp(-s), so dL/ds = -t dL/dt; kept at the cap, also where float32 rounds it up, zero above."""
+    temperature = math.exp(-min(logit_scale, LOG_100))
+    paired = paired_gradients(images, texts, temperature, norm_floor=1e-12)
+    kept = logit_scale <= float(np.float32(LOG_100))
+    return paired._replace(parameter=-temperature * paired.parameter * kept)
+
+
+def positive_only(view1: np.ndarray, view2: np.ndarray) -> float:
+    pairs = zip(unit_rows(view1, 1e-12), unit_rows(view2, 1e-12), strict=True)
+    return -math.fsum(dot(a, b) for a, b in pairs) / len(view1)
 
 
 def _combined(d: Rows, units: Rows, temperature: float) -> Rows:
@@ -119,7 +181,7 @@ def slopes(loss: Callable, left: np.ndarray, right: np.ndarray, temperature: flo
     return Gradients(
         left=centred_difference(lambda x: loss(x, right, temperature), left, 1e-5),
         right=centred_difference(lambda x: loss(left, x, temperature), right, 1e-5),
-        temperature=by_temperature[0],
+        parameter=by_temperature[0],
     )
 
 

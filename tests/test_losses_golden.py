@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import oracles
 import pytest
@@ -14,9 +15,16 @@ import contrastive_jax
 
 GOLDEN = Path(__file__).parent / "golden"
 
-# A loss is compared from the moment it stands here: (rows, partner rows, temperature or log scale) -> scalar.
+# (rows, partner rows, temperature or log scale) -> scalar
 LOSSES: dict[str, Callable] = {
     "paired": contrastive_jax.paired_contrastive,
+    "nt_xent": lambda view1, view2, t: contrastive_jax.nt_xent(jnp.concatenate([view1, view2]), t),
+    "clip": contrastive_jax.clip_loss,
+}
+ORACLES = {
+    "paired": (oracles.paired_contrastive, oracles.paired_gradients),
+    "nt_xent": (oracles.nt_xent, oracles.nt_xent_gradients),
+    "clip": (oracles.clip_loss, oracles.clip_gradients),
 }
 
 
@@ -30,17 +38,19 @@ class Case(NamedTuple):
 
 
 class Tolerance(NamedTuple):
-    """Relative: of the value, and of the largest entry of each gradient."""
+    """Relative: of the value, and of the largest entry of each gradient; and what may be off by underflow."""
 
     value: float
     inputs: float
     parameter: float
+    underflow: float
 
 
-# In float32 already the rounding of the inputs moves the parameter's gradient, a sum of terms that cancel.
+# In float32 already the rounding of the inputs moves the parameter's gradient, a sum of terms that cancel. And numbers
+# below 1.2e-38 count as zero there, before they are divided by lengths: case c021 has gradients that small.
 TOLERANCES = {
-    "float32": Tolerance(value=1e-4, inputs=1e-4, parameter=1e-3),
-    "float64": Tolerance(value=1e-10, inputs=1e-10, parameter=1e-10),
+    "float32": Tolerance(value=1e-4, inputs=1e-4, parameter=1e-3, underflow=1e-35),
+    "float64": Tolerance(value=1e-10, inputs=1e-10, parameter=1e-10, underflow=0.0),
 }
 
 
@@ -66,29 +76,29 @@ def load_cases() -> list[Case]:
 CASES = load_cases()
 
 
-def assert_near(actual, expected: np.ndarray, tolerance: float, what: str) -> None:
-    """Fails unless the largest difference is at most `tolerance` times the largest expected entry."""
+def assert_near(actual, expected: np.ndarray, tolerance: float, what: str, underflow: float = 0.0) -> None:
+    """Fails unless the largest difference is at most `tolerance` times the largest expected entry, or `underflow`."""
     actual = np.asarray(actual, np.float64)
     assert actual.shape == expected.shape, f"{what}: shape {actual.shape}, expected {expected.shape}"
     off, largest = np.max(np.abs(actual - expected)), np.max(np.abs(expected))
     # A NaN is not "at most" anything, so it fails.
-    assert off <= tolerance * largest, f"{what}: off by {off:.3g}, largest expected entry {largest:.3g}"
+    assert off <= tolerance * largest + underflow, f"{what}: off by {off:.3g}, largest expected entry {largest:.3g}"
 
 
 def assert_golden(value, gradients, case: Case, tolerance: Tolerance) -> None:
     """Fails unless value and gradients are the case's."""
     assert_near(value, np.array(case.value), tolerance.value, f"{case.key} value")
-    assert_near(gradients[0], case.gradients[0], tolerance.inputs, f"{case.key} gradient by first input")
-    assert_near(gradients[1], case.gradients[1], tolerance.inputs, f"{case.key} gradient by second input")
-    assert_near(gradients[2], case.gradients[2], tolerance.parameter, f"{case.key} gradient by parameter")
+    of = (tolerance.inputs, tolerance.inputs, tolerance.parameter)
+    for name, actual, expected, relative in zip(
+        ("first", "second", "parameter"), gradients, case.gradients, of, strict=True
+    ):
+        assert_near(actual, expected, relative, f"{case.key} gradient by {name}", tolerance.underflow)
 
 
 COMPILED = {name: jax.jit(jax.value_and_grad(loss, argnums=(0, 1, 2))) for name, loss in LOSSES.items()}
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if case.loss in LOSSES], ids=lambda case: f"{case.loss}-{case.key}"
-)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.loss}-{case.key}")
 def test_value_and_gradients(case, precision):
     arguments = [np.asarray(x, precision) for x in (*case.inputs, case.parameter)]
     value, gradients = COMPILED[case.loss](*arguments)
@@ -96,10 +106,15 @@ def test_value_and_gradients(case, precision):
     assert_golden(value, gradients, case, TOLERANCES[precision])
 
 
+def test_the_allowance_for_underflow_matters_in_one_case_only():
+    largest = {case.key: [np.max(np.abs(gradient)) for gradient in case.gradients] for case in CASES}
+    assert [key for key, sizes in largest.items() if any(0 < size < 1e-25 for size in sizes)] == ["c021"]
+
+
 def test_every_case_is_read():
     counts = {loss: sum(case.loss == loss for case in CASES) for loss in ("paired", "nt_xent", "clip")}
     assert counts == {"paired": 18, "nt_xent": 24, "clip": 24}
-    assert all(loss in counts for loss in LOSSES)
+    assert LOSSES.keys() == ORACLES.keys() == counts.keys()
 
 
 # Wrong losses, in NumPy, their gradients by differences. Each is one mistake away from the right one.
@@ -199,8 +214,8 @@ def test_the_right_answer_written_another_way_is_accepted():
     assert all(accepts_loss(oracles.paired_contrastive, case) for case in TELLING)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.loss == "paired"], ids=lambda case: case.key)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.loss}-{case.key}")
 def test_the_oracle_has_the_golden_values(case):
     arguments = (*case.inputs, case.parameter)
-    gradients = oracles.paired_gradients(*arguments)
-    assert_golden(oracles.paired_contrastive(*arguments), gradients, case, TOLERANCES["float64"])
+    loss, gradients = ORACLES[case.loss]
+    assert_golden(loss(*arguments), gradients(*arguments), case, TOLERANCES["float64"])

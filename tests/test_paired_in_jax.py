@@ -1,7 +1,5 @@
 """The paired loss inside JAX: dtypes, transformations, and one compilation for all temperatures."""
 
-import contextlib
-import logging
 import math
 
 import jax
@@ -9,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import oracles
 import pytest
+from compiling import compilations
 from oracles import related_rows
 
 from contrastive_jax import paired_contrastive
@@ -72,7 +71,7 @@ def test_a_temperature_learned_as_a_logarithm(precision):
     left, right = related_rows(7, dtype=precision)
     log_temperature = jnp.asarray(math.log(0.3), precision)
     learned = jax.jit(jax.grad(lambda log: paired_contrastive(left, right, jnp.exp(log))))(log_temperature)
-    expected = 0.3 * oracles.paired_gradients(np.asarray(left, float), np.asarray(right, float), 0.3).temperature
+    expected = 0.3 * oracles.paired_gradients(np.asarray(left, float), np.asarray(right, float), 0.3).parameter
     np.testing.assert_allclose(learned, expected, rtol=20 * RTOL[precision])
 
 
@@ -91,20 +90,10 @@ def test_second_derivative_by_the_temperature(x64):
     left, right = related_rows(8, dtype="float64")
     exact = jax.jit(jax.grad(jax.grad(paired_contrastive, argnums=2), argnums=2))(left, right, 0.4)
     ahead, behind = (oracles.paired_gradients(np.asarray(left), np.asarray(right), t) for t in (0.40001, 0.39999))
-    np.testing.assert_allclose(exact, (ahead.temperature - behind.temperature) / 2e-5, rtol=1e-7)
+    np.testing.assert_allclose(exact, (ahead.parameter - behind.parameter) / 2e-5, rtol=1e-7)
 
 
 # Compilations
-
-
-@contextlib.contextmanager
-def compilations(of: str, caplog):
-    """Collects the log lines with which JAX announces a compilation of a function of that name."""
-    found: list[str] = []
-    caplog.clear()
-    with jax.log_compiles(), caplog.at_level(logging.WARNING):
-        yield found
-    found += [r.getMessage() for r in caplog.records if r.getMessage().startswith("Compiling") and of in r.getMessage()]
 
 
 def test_a_new_temperature_does_not_compile_anew(caplog):

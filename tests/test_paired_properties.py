@@ -1,6 +1,5 @@
 """What must hold of the paired loss for every input, and for each property a wrong loss that breaks it."""
 
-import math
 from collections.abc import Callable
 
 import jax
@@ -10,19 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from properties import (
+    SIZE,
+    WIDTH,
+    by_differences,
+    doubled_batch_costs_log_two,
+    holds,
+    joint_permutation,
+    no_pull_along_a_row,
+    positive_rescaling_of_rows,
+    rows,
+    shared_change_of_basis,
+    swap_of_the_sides,
+)
 
 from contrastive_jax import paired_contrastive
 
-SIZE, WIDTH = 5, 3
 RTOL = {"float32": 1e-5, "float64": 1e-12}
 
 seeds = st.integers(0, 10_000)
 temperatures = st.floats(0.1, 10)
 any_rows = arrays(np.float64, (SIZE, WIDTH), elements=st.floats(-8, 8))
-
-
-def rows(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(SIZE, WIDTH))
 
 
 compiled = jax.jit(jax.value_and_grad(paired_contrastive, argnums=(0, 1, 2)))
@@ -36,54 +43,6 @@ def in_jax(dtype: str) -> Callable:
         return (float(value), *(np.asarray(slope, float) for slope in slopes))
 
     return evaluate
-
-
-def by_differences(loss: Callable) -> Callable:
-    """The same of any NumPy function."""
-    return lambda left, right, t: (loss(left, right, t), *oracles.slopes(loss, left, right, t))
-
-
-# Each property gets a way to evaluate a loss, an input and a seed, and returns pairs of arrays that must agree.
-
-
-def joint_permutation(evaluate, left, right, t, seed):
-    order = np.random.default_rng(seed).permutation(SIZE)
-    value, by_left, by_right, by_t = evaluate(left, right, t)
-    return zip(evaluate(left[order], right[order], t), (value, by_left[order], by_right[order], by_t), strict=True)
-
-
-def swap_of_the_sides(evaluate, left, right, t, seed):
-    value, by_left, by_right, by_t = evaluate(left, right, t)
-    return zip(evaluate(right, left, t), (value, by_right, by_left, by_t), strict=True)
-
-
-def positive_rescaling_of_rows(evaluate, left, right, t, seed):
-    a, b = 10 ** np.random.default_rng(seed).uniform(-3, 3, size=(2, SIZE, 1))
-    value, by_left, by_right, by_t = evaluate(a * left, b * right, t)
-    return zip((value, a * by_left, b * by_right, by_t), evaluate(left, right, t), strict=True)
-
-
-def shared_change_of_basis(evaluate, left, right, t, seed):
-    basis, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(WIDTH, WIDTH)))
-    value, by_left, by_right, by_t = evaluate(left, right, t)
-    turned = evaluate(left @ basis, right @ basis, t)
-    return zip(turned, (value, by_left @ basis, by_right @ basis, by_t), strict=True)
-
-
-def doubled_batch_costs_log_two(evaluate, left, right, t, seed):
-    doubled, *_ = evaluate(np.tile(left, (2, 1)), np.tile(right, (2, 1)), t)
-    return [(doubled, evaluate(left, right, t)[0] + math.log(2))]
-
-
-def no_pull_along_a_row(evaluate, left, right, t, seed):
-    """Lengths do not matter: taking the part along its row out of a gradient leaves it as it was."""
-    _, by_left, by_right, _ = evaluate(left, right, t)
-    return [(without_part_along(left, by_left), by_left), (without_part_along(right, by_right), by_right)]
-
-
-def without_part_along(rows, gradient):
-    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return gradient - unit * np.sum(unit * gradient, axis=1, keepdims=True)
 
 
 def euler_identity(evaluate, left, right, t, seed):
@@ -111,17 +70,10 @@ PROPERTIES = {
 }
 
 
-def holds(name: str, evaluate: Callable, left, right, t, seed: int, tolerance: float) -> bool:
-    return all(
-        np.max(np.abs(actual - expected)) <= tolerance * (np.max(np.abs(expected)) + 1e-3)
-        for actual, expected in PROPERTIES[name](evaluate, left, right, t, seed)
-    )
-
-
 @pytest.mark.parametrize("name", PROPERTIES)
 @given(left=seeds, right=seeds, t=temperatures, seed=seeds)
 def test_property(name, left, right, t, seed, precision):
-    assert holds(name, in_jax(precision), rows(left), rows(right), t, seed, RTOL[precision])
+    assert holds(PROPERTIES[name], in_jax(precision), rows(left), rows(right), t, seed, RTOL[precision])
 
 
 def cost(scores, axes=(0, 1)):
@@ -148,8 +100,8 @@ BREAKS = {
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_a_loss_without_the_property_is_noticed(name):
     arguments = rows(1), rows(2), 0.5, 3
-    assert holds(name, by_differences(oracles.paired_contrastive), *arguments, tolerance=1e-5)
-    assert not holds(name, by_differences(BREAKS[name]), *arguments, tolerance=1e-5)
+    assert holds(PROPERTIES[name], by_differences(oracles.paired_contrastive), *arguments, tolerance=1e-5)
+    assert not holds(PROPERTIES[name], by_differences(BREAKS[name]), *arguments, tolerance=1e-5)
 
 
 # Against the scalar loops

@@ -1,0 +1,1 @@
+"""What the notebooks' exercises are judged with."""
