@@ -1,11 +1,12 @@
-"""What a batch of scores says about retrieval, with ties and NaN defined."""
+"""What a batch of scores says about retrieval and its hardest candidates, with ties and NaN defined."""
 
 import functools
 from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float
 
 from contrastive_jax._validation import FloatArray, check_matrix, check_top_k, compute_dtype, error_text
 
@@ -66,6 +67,57 @@ def retrieval_accuracy(
             error_text("ties", expected=f"one of {TIES}", found=repr(ties), next_step='"strict" is the usual choice.')
         )
     return _retrieval_accuracy(jnp.asarray(scores), k=check_top_k(k, scores.shape[0]), ties=ties)
+
+
+def hardest_negatives(
+    scores: Float[FloatArray, "n m"], negatives: Bool[Array | np.ndarray, "n m"]
+) -> Float[Array, " n"]:
+    """Each row's highest score among its negatives: the wrong candidate that comes closest.
+
+    Args:
+        scores: Similarities or logits, rows anchors and columns candidates, shape [n, m].
+        negatives: True where the candidate is wrong for the anchor. For a left-by-right matrix with its positives
+            on the diagonal that is `~jnp.eye(n, dtype=bool)`; for two stacked views of B sources, where a row is
+            no candidate for itself either, `~jnp.tile(jnp.eye(B, dtype=bool), (2, 2))`.
+
+    Returns:
+        Shape [n]; -inf for a row without negatives, NaN where a negative's score is NaN; float64 for float64
+        scores, else float32.
+
+    Raises:
+        TypeError: `scores` is not a floating array, or `negatives` not a boolean one.
+        ValueError: `scores` is empty or not a matrix, or the shapes differ.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> print(hardest_negatives(jnp.array([[0.9, 0.1], [0.8, 0.7]]), ~jnp.eye(2, dtype=bool)))
+        [0.1 0.8]
+    """
+    check_matrix("scores", scores, "[n, m]")
+    if str(getattr(negatives, "dtype", None)) != "bool":
+        raise TypeError(
+            error_text(
+                "negatives",
+                expected="a boolean array",
+                found=getattr(negatives, "dtype", type(negatives).__name__),
+                next_step="compare, for example labels[:, None] != labels[None].",
+            )
+        )
+    if negatives.shape != scores.shape:
+        raise ValueError(
+            error_text(
+                "negatives",
+                expected=f"the shape of scores, {scores.shape}",
+                found=negatives.shape,
+                next_step="say of every candidate of every anchor whether it is wrong.",
+            )
+        )
+    return _hardest_negatives(jnp.asarray(scores), jnp.asarray(negatives))
+
+
+@jax.jit
+def _hardest_negatives(scores: Float[Array, "n m"], negatives: Bool[Array, "n m"]) -> Float[Array, " n"]:
+    return jnp.max(jnp.where(negatives, scores.astype(compute_dtype(scores)), -jnp.inf), axis=1)
 
 
 @functools.partial(jax.jit, static_argnames=("k", "ties"))

@@ -110,16 +110,19 @@ def _bar(axes, panel: Bar) -> None:
         )
     axes.axhline(0, color=GREY, linewidth=0.8)
     axes.set_xticks(centres, panel.categories, parse_math=False)
-    _levels_and_legend(axes, panel)
+    # Bars fill their panel from side to side: the legend gets a strip of its own above them.
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.25 * (high - low))
+    _levels_and_legend(axes, panel, place="upper center", columns=2)
 
 
-def _levels_and_legend(axes, panel: Line | Bar) -> None:
+def _levels_and_legend(axes, panel: Line | Bar, place: str = "best", columns: int = 1) -> None:
     for n, level in enumerate(panel.levels):
         dashes = DASHES[(n + 1) % len(DASHES)]
         axes.axhline(_floats([level.y])[0], color=GREY, linestyle=dashes, linewidth=1, label=level.label)
     handles, labels = axes.get_legend_handles_labels()
     if labels:
-        for text in axes.legend(handles, labels, loc="best").get_texts():
+        for text in axes.legend(handles, labels, loc=place, ncols=columns).get_texts():
             text.set_parse_math(False)
 
 

@@ -138,6 +138,8 @@ def test_annotations_are_checked_in_this_test_run():
 
 def test_every_public_name_is_documented_with_an_example():
     for name in contrastive_jax.__all__:
-        documentation = getattr(contrastive_jax, name).__doc__
-        assert documentation, name
-        assert name == "RetrievalAccuracy" or ">>> " in documentation, name
+        public = getattr(contrastive_jax, name)
+        assert public.__doc__, name
+        # A NamedTuple only carries what a function returns; the function has the example.
+        is_result = isinstance(public, type) and issubclass(public, tuple)
+        assert is_result or ">>> " in public.__doc__, name
