@@ -44,7 +44,7 @@ endif
 # `check` is the same rule by another name, so the two cannot drift apart. The comparison also follows a run
 # that failed, to show how far it came; the worse of both statuses counts. An interrupted or killed run ends
 # it all (the trap, because some shells go on when the harness takes the interruption and ends in good order).
-reproduce: ## Run what is stale, in both precisions, and compare with the reference (1 min, 1.6 GB)
+reproduce: ## Run what is stale, in both precisions, and compare with the reference (2 min, 1.6 GB)
 check: ## The same, by its other name
 reproduce check: setup
 	@trap 'exit 130' INT; \
@@ -57,7 +57,7 @@ reproduce check: setup
 	exit $$status
 
 ##@ Records
-record: setup ## Record a reference and measure its noise floors; REPLACE=1 to overwrite (3 min)
+record: setup ## Record a reference and measure its noise floors; REPLACE=1 to overwrite (8 min)
 	@$(harness) record $(nb) $(replace) $(force) $(jobs) $(ARGS)
 
 compare: setup ## Compare two records or folders of records: make compare A=... B=... (seconds)
@@ -79,7 +79,7 @@ lab: setup ## Open the notebooks in JupyterLab, on this machine only, with a tok
 	@$(python) -m jupyterlab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=notebooks $(ARGS)
 
 ##@ Development
-test: setup ## Run all tests (6 min)
+test: setup ## Run all tests (8 min)
 	@$(python) -m pytest -q $(ARGS)
 
 lint: setup ## Check style, format and types (10 s)
