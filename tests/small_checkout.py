@@ -180,6 +180,8 @@ class SmallCheckout:
         """The environment of a command: this process's, without what steers JAX, Jupyter or colours."""
         steering = ("JAX_", "XLA_", "JUPYTER", "IPYTHON", "REPRODUCE_", "PYTHON", "FORCE_COLOR", "TTY_", "COLUMNS")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
+        # A disk that refuses would cut short the bytecode that Python writes beside every module it imports.
+        kept["PYTHONDONTWRITEBYTECODE"] = "1"
         own = {"REPRODUCE_ROOT": str(self.root), "TMPDIR": str(self.temporary), MARK: str(self.root)}
         return {**kept, **own, **changes}
 
