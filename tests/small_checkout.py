@@ -26,6 +26,8 @@ from reproduce import __main__ as command_line
 from reproduce.checkout import Checkout, RunFolder
 
 REPOSITORY = Path(__file__).parent.parent
+# Where the disk refuses, it would cut short the bytecode that Python writes beside every module it imports.
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 # Inherited by everything a command starts, so that what it left behind can be found.
 MARK = "SMALL_CHECKOUT"
 # Generous: a loaded machine may take many times longer than an idle one.
@@ -180,8 +182,6 @@ class SmallCheckout:
         """The environment of a command: this process's, without what steers JAX, Jupyter or colours."""
         steering = ("JAX_", "XLA_", "JUPYTER", "IPYTHON", "REPRODUCE_", "PYTHON", "FORCE_COLOR", "TTY_", "COLUMNS")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
-        # A disk that refuses would cut short the bytecode that Python writes beside every module it imports.
-        kept["PYTHONDONTWRITEBYTECODE"] = "1"
         own = {"REPRODUCE_ROOT": str(self.root), "TMPDIR": str(self.temporary), MARK: str(self.root)}
         return {**kept, **own, **changes}
 

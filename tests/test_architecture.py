@@ -186,9 +186,26 @@ def test_no_cycle_is_made_up(sources):
     assert cycle(sources) == []
 
 
-@pytest.mark.parametrize("source", modules("contrastive_jax").values(), ids=modules("contrastive_jax"))
+def mathematics() -> dict[str, str]:
+    """All but the judge, which talks to a learner and keeps an eye on the clock."""
+    pure_too = ("contrastive_jax.exercises.oracles", "contrastive_jax.exercises.catalogue")
+    return {
+        name: source
+        for name, source in modules("contrastive_jax").items()
+        if not name.startswith("contrastive_jax.exercises") or name.startswith(pure_too)
+    }
+
+
+@pytest.mark.parametrize("source", mathematics().values(), ids=mathematics())
 def test_mathematics_is_pure(source):
     assert impurities(source) == []
+
+
+def test_the_losses_do_not_know_the_exercises():
+    for name, source in mathematics().items():
+        if not name.startswith("contrastive_jax.exercises"):
+            known = frozenset(modules("contrastive_jax")) | {"contrastive_jax.__init__"}
+            assert not [each for each in imports(source, name, known, nested=True) if "exercises" in each], name
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from small_checkout import CLOSE, LIGHT, OPEN, RUN_FAILED, SmallCheckout, by_precision, small_checkout
+from small_checkout import (
+    CLOSE,
+    LIGHT,
+    NO_BYTECODE,
+    OPEN,
+    RUN_FAILED,
+    SmallCheckout,
+    by_precision,
+    small_checkout,
+)
 
 from reproduce import records
 
@@ -27,7 +36,7 @@ def checkout(tmp_path) -> Iterator[SmallCheckout]:
 
 def test_the_kernel_cannot_write_its_log(checkout):
     checkout.notebook("01_logs", LIGHT, by_precision(FULL, NEARLY_FULL), OPEN, "log.text('long', 'x' * 900)", CLOSE)
-    answer = checkout.command("run")
+    answer = checkout.command("run", environment=NO_BYTECODE)
     assert answer.status == RUN_FAILED
     assert "a cell raised in cell 6: OSError: [Errno 28] No space left on device" in answer.block("01_logs", "float32")
     assert "a cell raised in cell 7: OSError: [Errno 27] File too large" in answer.block("01_logs", "float64")
@@ -37,7 +46,7 @@ def test_the_kernel_cannot_write_its_log(checkout):
 
 def test_the_executed_notebook_cannot_be_written(checkout):
     checkout.notebook("01_prints", "print('x' * 100_000)")
-    answer = checkout.command("run", before=limited(20_000))
+    answer = checkout.command("run", before=limited(20_000), environment=NO_BYTECODE)
     assert answer.status == RUN_FAILED
     for precision in records.PRECISIONS:
         block = answer.block("01_prints", precision)
@@ -49,7 +58,7 @@ def test_the_executed_notebook_cannot_be_written(checkout):
 def test_the_harness_cannot_write(checkout, size):
     checkout.notebook("01_any")
     # Nothing fits, or the notebook to be run does not.
-    answer = checkout.command("run", before=limited(size))
+    answer = checkout.command("run", before=limited(size), environment=NO_BYTECODE)
     assert answer.status == RUN_FAILED and "running" in answer.out if size else answer.out == ""
     assert answer.err.startswith("error: the disk refused") and answer.err.endswith(f"File too large. {NEXT_STEP}")
 

@@ -15,6 +15,7 @@ from small_checkout import (
     FIGURE,
     HOLD,
     LIGHT,
+    NO_BYTECODE,
     OPEN,
     RUN_FAILED,
     Finished,
@@ -23,7 +24,7 @@ from small_checkout import (
     wait_until,
 )
 
-from reproduce import noise, records, runner
+from reproduce import attempt, noise, records
 from reproduce.execute import Outcome
 
 STEM = "01_tiny"
@@ -59,7 +60,7 @@ def checkout(recorded, tmp_path) -> SmallCheckout:
 @pytest.fixture
 def no_kernels(monkeypatch) -> None:
     """Runs end before they start: enough to see whether and why a notebook would be run."""
-    monkeypatch.setattr(runner.Runner, "_attempt", lambda *_: Outcome("interrupted", "by the test"))
+    monkeypatch.setattr(attempt.Attempts, "make", lambda *_: Outcome("interrupted", "by the test"))
 
 
 def reference(checkout: SmallCheckout) -> Path:
@@ -216,7 +217,7 @@ def test_a_perturbed_run_fails(checkout):
 
 def test_the_disk_refuses_the_record(checkout):
     limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))"
-    answer = checkout.command("record", "--replace", before=limit)
+    answer = checkout.command("record", "--replace", before=limit, environment=NO_BYTECODE)
     assert answer.status == RUN_FAILED and "Recorded" not in answer.out
     assert answer.err.startswith("error: the disk refused") and "File too large. No record was changed." in answer.err
     assert [path.name for path in checkout.paths.recorded_runs.iterdir() if path.name.startswith(".")] == []

@@ -51,6 +51,23 @@ def users_own_jupyter(home: Path) -> dict[str, str]:
     }
 
 
+# The packages of this checkout are run, not those that are installed
+
+
+def test_the_checkouts_own_package_is_run(tmp_path):
+    with small_checkout(tmp_path / "checkout") as made:
+        own = made.root / "contrastive_jax" / "__init__.py"
+        own.write_text("WHOSE = 'the checkout'\n", encoding="utf-8")
+        made.notebook("01_asks", OPEN, "import contrastive_jax\nlog.text('whose', contrastive_jax.WHOSE)", CLOSE)
+        elsewhere = {"PYTHONPATH": str(tmp_path / "elsewhere")}
+        assert made.command("run", environment=elsewhere).status == AGREES
+        own.write_text("WHOSE = 'the changed checkout'\n", encoding="utf-8")
+        again = made.command("run", environment=elsewhere)
+        assert "package code changed" in again.out
+        entries = records.read(made.run_folder("01_asks").record).entries
+        assert [entry.value for entry in entries if isinstance(entry, records.Text)] == ["the changed checkout"]
+
+
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory) -> Iterator[tuple[SmallCheckout, Finished, Path]]:
     """A whole run, JAX and all, in a checkout with an odd path and for a user with a Jupyter of her own."""
