@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from . import spoken
-from .checkout import Checkout
+from .checkout import Checkout, here
 from .errors import DIFFERS, RUN_FAILED, HarnessError, RunFailed
 from .startup import spare_the_slow_import
 
@@ -30,10 +30,6 @@ Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 Check = Annotated[bool, typer.Option("--check", help="Change nothing; say whether anything would change.")]
 
 
-def _checkout() -> Checkout:
-    return Checkout(Path(os.environ.get("REPRODUCE_ROOT") or Path(__file__).parent.parent).resolve())
-
-
 @app.command()
 def run(
     nb: NB = "",
@@ -47,7 +43,7 @@ def run(
     from . import notebooks, recording, records
     from .tasks import Limits, check_overrides, plain_tasks
 
-    checkout = _checkout()
+    checkout = here()
     sources = [notebooks.read(path) for path in checkout.sources(nb)]
     overrides = dict(_parameter(text) for text in parameter or [])
     for source in sources:
@@ -66,7 +62,7 @@ def check(nb: NB = "", everything: All = False, json: Json = False) -> int:
     """Compare the runs under build/ with the reference, and the committed files with each other. Runs nothing."""
     from . import checking, report
 
-    checkout = _checkout()
+    checkout = here()
     reference = checkout.reference_name()
     checks = [checking.check_notebook(checkout, path) for path in checkout.sources(nb)]
     texts = checking.text_problems(checkout)
@@ -91,7 +87,7 @@ def record(
     from . import notebooks, recording, records
     from .tasks import Limits, perturbed_tasks, plain_tasks
 
-    checkout = _checkout()
+    checkout = here()
     sources = [notebooks.read(path) for path in checkout.sources(nb)]
     folder = recording.folder_name(importlib.metadata.version("jax"), "cpu")
     recording.refuse_early(checkout, [source.stem for source in sources], folder, replace=replace)
@@ -149,7 +145,7 @@ def show(
     """Print a record as the plain log."""
     from . import environment, plain_log, records
 
-    checkout = _checkout()
+    checkout = here()
     if file:
         out.print(escape(plain_log.render(records.read(file))), end="", highlight=False)
         return 0
@@ -175,7 +171,7 @@ def figures(nb: NB = "", check: Check = False) -> int:
     """Draw figures/ from the reference record."""
     from . import recording, records
 
-    checkout = _checkout()
+    checkout = here()
     changed = []
     for path in checkout.sources(nb):
         record = records.read(checkout.reference(path.stem).record("float32"))
@@ -190,7 +186,7 @@ def notebooks(nb: NB = "", check: Check = False) -> int:
     from .records import write_atomically
 
     changed = []
-    for path in _checkout().sources(nb):
+    for path in here().sources(nb):
         copy, made = path.with_suffix(".ipynb"), sources.to_bytes(sources.learner(sources.read(path)))
         if not copy.exists() or copy.read_bytes() != made:
             changed.append(f"notebooks/{copy.name}")
@@ -245,7 +241,7 @@ def _run_all(checkout: Checkout, tasks: list, limits, jobs: int | None, *, force
 def main() -> None:
     """Entry point."""
     spare_the_slow_import()
-    spoken.run(app, _checkout().build)
+    spoken.run(app, here().build)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Where everything lies in a checkout, named once."""
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,3 +133,8 @@ class Checkout:
     def reference(self, stem: str) -> RecordedRun:
         """The reference record of a notebook."""
         return RecordedRun(self.recorded_runs / self.reference_name(), stem)
+
+
+def here() -> Checkout:
+    """The checkout this package lies in, unless the environment names another."""
+    return Checkout(Path(os.environ.get("REPRODUCE_ROOT") or Path(__file__).parent.parent).resolve())

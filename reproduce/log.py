@@ -115,6 +115,26 @@ class RunLog:
             records.write_atomically(self._path, records.encode(self._header, entries))
         print(plain_log.closing(self._header, tuple(entries)))
 
+    def portfolio(self, evidence: dict[str, Any]) -> None:
+        """Save what was logged so far, and a learner's evidence, as one HTML file that opens without a network.
+
+        The file is `portfolio-<stem>.html` in the working directory, or lies beside the record where the harness runs.
+
+        Args:
+            evidence: what `contrastive_jax.exercises.evidence()` returns.
+
+        Raises:
+            ValueError: the evidence is not of that form.
+        """
+        # The page needs the comparison and matplotlib: nothing that a log needs.
+        from . import checkout, portfolio
+
+        folder = Path() if self._by_hand or not self._path else self._path.parent
+        path = folder / f"portfolio-{self._header.stem}.html"
+        record = records.Record(self._header, tuple(self._entries.values()), "")
+        portfolio.write(path, record, evidence, checkout.here())
+        print(f"Saved {path.resolve() if self._by_hand else path.name}")
+
     def _add(self, fields: dict) -> records.Entry:
         entry = _checked(records.Entry, fields)
         name = records.key(entry)
