@@ -90,7 +90,7 @@ lint: setup ## Check style, format and types (10 s)
 lock: ## Make requirements.txt again from requirements.in and pyproject.toml; needs uv
 	@command -v "$(UV)" >/dev/null || { echo 'make lock: needs uv, or its path: make lock UV=...' >&2; exit 2; }
 	@"$(UV)" pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
-	  --extra notebooks --extra lab --extra test --no-emit-index-url --annotation-style line \
+	  --extra notebooks --extra lab --extra browser --extra test --no-emit-index-url --annotation-style line \
 	  --custom-compile-command 'make lock  (newest versions: make lock ARGS=--upgrade)' \
 	  --output-file requirements.txt $(ARGS) requirements.in pyproject.toml
 

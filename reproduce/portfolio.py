@@ -153,7 +153,7 @@ def _shown(entry: Entry | None, precision: str) -> str:
         return "–"
     if isinstance(entry, Claim):
         return f"{'holds' if entry.holds else 'broken'} ({entry.compared})"
-    return plain_log.describe(entry, precision).removeprefix(f"{records.key(entry)}: ")
+    return plain_log.describe(entry, precision).removeprefix("figure ").removeprefix(f"{records.key(entry)}: ")
 
 
 def _summary(evidence: Evidence, exercises: dict[str, list[Attempt]]) -> str:
