@@ -8,7 +8,10 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from oracles import cosines, dot, unit_rows
+
+from contrastive_jax.exercises.oracles import dot, unit_rows
+from contrastive_jax.exercises.oracles import feature_spread as feature_spread
+from contrastive_jax.exercises.oracles import mean_cosine as mean_cosine
 
 
 def pixels(kind: int, row: int, column: int) -> set[tuple[int, int]]:
@@ -70,21 +73,6 @@ def encode(layers: list[tuple[np.ndarray, np.ndarray]], images: np.ndarray) -> t
         x = np.maximum(convolution(*layer, x), 0)
     features = x.reshape(len(x), -1, x.shape[-1]).sum(axis=1) / (x.shape[1] * x.shape[2])
     return features, linear(*layers[3], np.maximum(linear(*layers[2], features), 0))
-
-
-def feature_spread(features: np.ndarray) -> float:
-    deviations = []
-    for column in features.T.tolist():
-        mean = math.fsum(column) / len(column)
-        deviations.append(math.sqrt(math.fsum((x - mean) ** 2 for x in column) / (len(column) - 1)))
-    return math.fsum(deviations) / len(deviations)
-
-
-def mean_cosine(rows: np.ndarray) -> float:
-    table = cosines(rows, rows)
-    return math.fsum(table[i][k] for i, k in itertools.permutations(range(len(rows)), 2)) / (
-        len(rows) * (len(rows) - 1)
-    )
 
 
 def alignment(left: np.ndarray, right: np.ndarray, alpha: float) -> float:

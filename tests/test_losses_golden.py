@@ -8,10 +8,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracles
 import pytest
 
 import contrastive_jax
+from contrastive_jax.exercises import oracles
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -3,13 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from contrastive_jax import RetrievalAccuracy, retrieval_accuracy
+from contrastive_jax.exercises import oracles
 
 NAN, INF = float("nan"), float("inf")
 # Few different values, so that ties are the rule; now and then one that is not a number, or infinite.

@@ -4,8 +4,9 @@ import itertools
 import math
 
 import numpy as np
-import oracles
 import pytest
+
+from contrastive_jax.exercises import oracles
 
 
 def example(batch: int, width: int) -> tuple[np.ndarray, np.ndarray]:

@@ -5,11 +5,11 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracles
 import pytest
-from oracles import related_rows
+from example_rows import related_rows
 
 from contrastive_jax import paired_contrastive
+from contrastive_jax.exercises import oracles
 
 RTOL = {"float32": 3e-6, "float64": 1e-13}
 

@@ -3,12 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracles
 import pytest
-from oracles import related_rows
+from example_rows import related_rows
 from properties import assert_rows_agree
 
 from contrastive_jax import positive_only
+from contrastive_jax.exercises import oracles
 
 RTOL = {"float32": 3e-6, "float64": 1e-13}
 

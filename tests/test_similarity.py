@@ -5,13 +5,13 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from contrastive_jax import cosine_similarity, l2_normalize
+from contrastive_jax.exercises import oracles
 
 RTOL = {"float32": 2e-6, "float64": 1e-14}
 
