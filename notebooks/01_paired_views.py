@@ -26,7 +26,7 @@
 # **You need:** JAX arrays, `jax.jit` and `jax.value_and_grad`; softmax and cross-entropy; the matrix product.
 # Nothing is downloaded, nothing is random, and a CPU runs every cell in seconds.
 #
-# **Time:** about 105 minutes, 45 of them for the three exercises. **Lesson:** `pretraining-03`.
+# **Time:** about 130 minutes, 70 of them for the five exercises. **Lesson:** `pretraining-03`.
 #
 # ## How to use this notebook
 #
@@ -58,6 +58,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import contrastive_jax
+from contrastive_jax.exercises import evidence, judge, outcome, predict
 from reproduce.log import RunLog
 
 DTYPE = jnp.dtype(PRECISION)
@@ -132,15 +133,24 @@ log = RunLog(
 
 # %% [markdown]
 # **Predict before running.** The temperature is 0.2<!-- parameter: TEMPERATURE -->, so $1/\tau = 5$. What
-# does the correct pairing cost? How much more does the swapped one cost: twice, ten times, hundreds of times?
+# does the correct pairing cost? And the swapped one: twice, ten times, hundreds of times as much?
 #
-# *Your prediction:* …
+# A prediction that is a number goes into `predict`: put yours in place of the dots, add your reason as
+# `because="…"` if you like, and run the cell. The next cell measures, and `outcome` says how far off you were;
+# leave the dots, and it shows the number alone.
+
+# %% tags=["prediction"]
+predict("cost of a correct pair", ...)
+predict("cost of a swapped pair", ...)
 
 # %%
 match, rival = math.exp(1 / TEMPERATURE), math.exp(0)
+matched_cost, swapped_cost = (-math.log(each / (match + rival)) for each in (match, rival))
 log.metric("hand/probability", match / (match + rival))
-log.metric("hand/matched_loss", -math.log(match / (match + rival)), unit="nats")
-log.metric("hand/swapped_loss", -math.log(rival / (match + rival)), unit="nats")
+log.metric("hand/matched_loss", matched_cost, unit="nats")
+log.metric("hand/swapped_loss", swapped_cost, unit="nats")
+outcome("cost of a correct pair", matched_cost)
+outcome("cost of a swapped pair", swapped_cost)
 
 # %% [markdown]
 # The correct answer gets the probability 0.9933<!-- record: hand/probability --> and costs
@@ -174,8 +184,9 @@ def cosine_matrix(left, right):
 #
 # **Predict before running.** The nudges are at most `0.02` in each coordinate. How low does the cosine of a
 # left view with its own right view get: above or below 99 percent?
-#
-# *Your prediction:* …
+
+# %% tags=["prediction"]
+predict("lowest cosine of partners", ...)
 
 # %%
 left_views = jnp.array(
@@ -199,6 +210,7 @@ nudges = jnp.array(
 right_views = left_views + nudges
 own_cosines = jnp.diagonal(cosine_matrix(left_views, right_views))
 log.metric("views/lowest_positive_cosine", jnp.min(own_cosines))
+outcome("lowest cosine of partners", jnp.min(own_cosines))
 
 # %% [markdown]
 # The lowest is 0.9998<!-- record: views/lowest_positive_cosine -->: these nudges keep the identity of every
@@ -218,13 +230,101 @@ log.metric("views/lowest_positive_cosine", jnp.min(own_cosines))
 # $$
 #
 # In the first bracket left $i$ asks and the right views compete. In the second, right $i$ asks and the left
-# views compete. Same table, other denominators. The code uses `log_softmax`, which subtracts the largest
-# logit first. Nothing overflows, and a hopeless answer gets a large cost where `log(softmax(...))` would give
-# minus infinity.
+# views compete. Same table, other denominators.
+
+# %% [markdown]
+# ### Exercise 1. From the formula to code
 #
-# **Predict before running.** Give the function the two pairs from your paper. Which number must come out?
+# **Difficulty** ●●○ · **about 20 minutes**
 #
-# *Your prediction:* …
+# Write the loss as a function of two arrays of embeddings, left and right. Row `i` of one belongs to row `i` of the
+# other.
+#
+# **Predict before coding.** The smallest batch is a single pair. Read the formula for $N = 1$: what does one
+# pair cost, whatever its vectors and its temperature?
+
+# %% tags=["prediction"]
+predict("loss of one pair", ...)
+
+# %% [markdown]
+# **Steps**
+#
+# 1. Make the table of cosines and divide it by the temperature.
+# 2. Let the rows ask: take the logarithm of the softmax along each row.
+# 3. Let the columns ask: the same down each column of the same table.
+# 4. Pick the correct answers out of both, and return the mean of all $2N$ costs.
+#
+# **Useful**
+#
+# - `cosine_matrix(left, right)` stands in section 3. It minds rows of zeros for you.
+# - `jax.nn.log_softmax(table, axis=1)` works along the rows, `axis=0` down the columns. It subtracts the
+#   largest logit first, so nothing overflows. `log(softmax(...))` would call a hopeless answer infinitely bad.
+# - `jnp.diagonal(table)` are the cells with a tick.
+#
+# <details><summary>Hint 1</summary>
+#
+# A logarithm of a probability is never above zero, and a cost is never below. And the ticked cells are the same
+# for both directions: only what surrounds them differs.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# With `rows_ask = jax.nn.log_softmax(logits, axis=1)` the first half of the loss is
+# `-jnp.mean(jnp.diagonal(rows_ask))`. The second half differs in one character.
+#
+# </details>
+
+
+# %% tags=["exercise"]
+def paired_contrastive(left, right, temperature=0.2):
+    """Symmetric paired loss in nats; row i of `left` belongs to row i of `right`.
+
+    Shapes: left [N, D], right [N, D]. Returns one number.
+    """
+    # TODO 1: logits = ...        [N, N], cosines over the temperature
+    # TODO 2: rows_ask = ...      [N, N], log-probabilities along the rows
+    # TODO 3: columns_ask = ...   [N, N], log-probabilities down the columns
+    # TODO 4: return ...          mean cost of the correct answers, over both directions
+    ### BEGIN SOLUTION
+    logits = cosine_matrix(left, right) / temperature
+    rows_ask = jax.nn.log_softmax(logits, axis=1)
+    columns_ask = jax.nn.log_softmax(logits, axis=0)
+    return -jnp.mean(jnp.diagonal(rows_ask) + jnp.diagonal(columns_ask)) / 2
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Now hand your function to the **judge**. It tries small batches first, then gradients, then the edges. It
+# stops at the first thing that fails and shows the input, your number and the right one. If a mistake we know
+# behaves exactly like your function, it says which. Change your function, run both cells again, as often as
+# you like. (`judge(paired_contrastive, verbose=True)` lists every check.)
+
+# %%
+judge(paired_contrastive)
+
+# %% [markdown]
+# **Common mistake.** Asking in one direction only. On your two pairs from paper both directions cost the same,
+# so that batch cannot show it. Section 9 has one that can.
+
+# %% [markdown]
+# <!-- SOLUTION -->
+
+# %% [markdown]
+# <details><summary>Read the result</summary>
+#
+# What does a pass tell you? The values are those of slow loops in float64, on batches that treat the two sides
+# alike and on others that do not. The gradients into both sides and into the temperature are right, a row of
+# zeros and a temperature of 1/1000 do no harm, and lengths do not matter. All that follows runs on our version
+# below. To let it run on yours, write `paired_loss = paired_contrastive` after that cell: only last digits may
+# move.
+#
+# </details>
+
+# %% [markdown]
+# ### Our version
+#
+# We keep the two directions apart, because section 9 looks at them one by one.
 
 
 # %%
@@ -248,10 +348,14 @@ log.claim(
     margin=ROUNDING - abs(float(paired_loss(two_pairs, two_pairs)) - by_hand),
     compared="ROUNDING - |paired_loss - log(1 + exp(-1/t))|",
 )
+outcome("loss of one pair", abs(paired_loss(two_pairs[:1], two_pairs[:1])))
 
 # %% [markdown]
 # The claim holds: the function gives the number from your paper. A claim's **margin** is its distance from
 # failing. Here it is nearly all of `ROUNDING`.
+#
+# One pair costs nothing: with a single candidate there is no wrong choice. So a loss of zero may mean a perfect
+# encoder, or a question that could not be answered wrongly.
 
 # %% [markdown]
 # ## 5. Before training
@@ -264,8 +368,10 @@ log.claim(
 # **Predict before running.** Guessing among four candidates costs $\log 4$, which is
 # 1.386<!-- record: baseline/collapsed_loss --> nats. Does the untrained encoder do better or worse? And how
 # many of the four left views already have their own right view as the nearest?
-#
-# *Your prediction:* …
+
+# %% tags=["prediction"]
+predict("loss before training", ...)
+predict("left views with their partner nearest, of 4", ...)
 
 # %%
 initial_weights = jnp.array([[0.2, 0.1], [0.1, 0.1], [0.02, -0.01]], dtype=DTYPE)
@@ -292,6 +398,8 @@ initial_cosines = cosine_matrix(*embed(initial_weights))
 log.metric("train/initial_loss", loss_and_gradient(initial_weights)[0], unit="nats")
 log.series("start/cosines_of_left_0", initial_cosines[0], unit="cosine similarity")
 log.metric("start/lead", min(leads(initial_cosines)), unit="cosine similarity")
+outcome("loss before training", loss_and_gradient(initial_weights)[0])
+outcome("left views with their partner nearest, of 4", jnp.sum(jnp.argmax(initial_cosines, axis=1) == jnp.arange(4)))
 
 # %% [markdown]
 # All four are correct already, in both directions, because even the smallest lead is positive. But that lead
@@ -349,7 +457,7 @@ log.claim(
 # From the logits the gradient travels on: through $1/\tau$, through the dot product, and through the
 # normalisation. For $u = x/|x|$ that last step multiplies by $(I - uu^\top)/|x|$. It removes every push along
 # the embedding itself, because length does not change a cosine, and it makes the pushes on short embeddings
-# larger. Exercise 3 tests the whole chain.
+# larger. Exercise 4 tests the whole chain.
 
 # %% [markdown]
 # ## 7. Train
@@ -358,11 +466,14 @@ log.claim(
 # 0.03<!-- parameter: LEARNING_RATE -->. The loss is recorded *before* each update, so value 0 belongs to the
 # starting weights.
 #
-# **Predict before running.** Sketch the curve. Does it fall steadily or all at once? Does it reach zero?
+# **Predict before running.** Sketch the curve. Does it fall steadily or all at once? And where does it end?
 # Hint: at best the four sources end at right angles in the plane, so each has two rivals at cosine 0 and one
 # at cosine $-1$.
 #
-# *Your prediction:* …
+# *Your prediction of the shape:* …
+
+# %% tags=["prediction"]
+predict("loss after training", ...)
 
 # %%
 weights, losses = initial_weights, []
@@ -376,6 +487,7 @@ log.series("train/loss", losses, unit="nats")
 log.metric("train/final_loss", losses[-1], unit="nats")
 log.metric("train/square_loss", square_loss, unit="nats")
 log.claim("train/loss_falls", margin=losses[0] - losses[-1], compared="first - last recorded loss")
+outcome("loss after training", losses[-1])
 
 # %% [markdown]
 # The loss falls from 0.564<!-- record: train/loss[0] --> to 0.0136<!-- record: train/loss[-1] -->, and a
@@ -389,9 +501,12 @@ log.claim("train/loss_falls", margin=losses[0] - losses[-1], compared="first - l
 # ## 8. Who is nearest now?
 #
 # **Predict before running.** In the table of final cosines, where does the largest value of each row stand?
-# Which cells are negative?
+# Left 0 began in the east, and right 2 in the west. What is their cosine now?
 #
-# *Your prediction:* …
+# *Your prediction of the places:* …
+
+# %% tags=["prediction"]
+predict("final cosine of left 0 and right 2", ...)
 
 # %%
 left_z, right_z = embed(weights)
@@ -404,6 +519,7 @@ log.metric("retrieval/right_to_left", accuracy.right_to_left)
 log.metric("retrieval/lead", min(row_lead, column_lead), unit="cosine similarity")
 log.claim("retrieval/all_rows_correct", margin=row_lead, compared="own cosine - best rival's, worst row")
 log.claim("retrieval/all_columns_correct", margin=column_lead, compared="the same, worst column")
+outcome("final cosine of left 0 and right 2", final_cosines[0, 2])
 
 # %% [markdown]
 # Four of four, both ways, as before training. What has changed is the lead: from
@@ -493,10 +609,13 @@ for name, right_side in [("trained", right_z), ("lopsided", overwritten)]:
 # %% [markdown]
 # ## 10. Shuffle both piles together
 #
-# **Predict before running.** Put *both* piles into the new order 2, 0, 3, 1. What happens to the loss, and
-# what to the picture?
+# **Predict before running.** Put *both* piles into the new order 2, 0, 3, 1. What is the loss then, and what
+# happens to the picture?
 #
-# *Your prediction:* …
+# *Your prediction for the picture:* …
+
+# %% tags=["prediction"]
+predict("loss after shuffling both piles", ...)
 
 # %%
 order = jnp.array([2, 0, 3, 1])
@@ -508,10 +627,11 @@ log.claim(
     margin=ROUNDING - abs(trained_loss - shuffled_loss),
     compared="ROUNDING - |loss in the new order - loss in the old order|",
 )
+outcome("loss after shuffling both piles", shuffled_loss)
 
 # %% [markdown]
 # Still 0.0136<!-- record: trained/loss -->: every view kept its partner. The cells of the table move, the
-# quality of the pairs does not. Shuffling only *one* pile is another story, and it is your first exercise.
+# quality of the pairs does not. Shuffling only *one* pile is another story, and it is exercise 2.
 
 # %% [markdown]
 # ## 11. The same loss from the package
@@ -559,13 +679,17 @@ log.claim(
 # **Predict before running.** All four embeddings are equal. What is the loss? What is its gradient: large,
 # because everything is wrong, or small? And what if all embeddings are zero?
 #
-# *Your prediction:* …
+# *Your prediction for the gradient, and for zeros:* …
+
+# %% tags=["prediction"]
+predict("collapsed loss", ...)
 
 # %%
 collapsed = jnp.ones((4, 2), dtype=DTYPE)
 zeros = jnp.zeros((4, 2), dtype=DTYPE)
 log.metric("baseline/collapsed_loss", paired_loss(collapsed, collapsed), unit="nats")
 log.metric("baseline/zero_loss", paired_loss(zeros, zeros), unit="nats")
+outcome("collapsed loss", paired_loss(collapsed, collapsed))
 
 losses_off = [abs(float(paired_loss(x, x)) - math.log(4)) for x in (collapsed, zeros)]
 slopes = [float(jnp.max(jnp.abs(jax.grad(paired_loss)(x, x)))) for x in (collapsed, zeros)]
@@ -593,9 +717,13 @@ log.claim(
 # ## 13. Experiment: temperature and ranking
 #
 # **Predict before running.** Back to your two pairs, at the temperatures 1/5, 1 and 2. Which of these change:
-# the ranking, the loss of the correct pairing, the loss of the swapped pairing?
+# the ranking, the loss of the correct pairing, the loss of the swapped pairing? And what does the swapped
+# pairing, which cost 5.007<!-- record: hand/swapped_loss --> at 1/5, cost at 2?
 #
-# *Your prediction:* …
+# *Your prediction of what changes:* …
+
+# %% tags=["prediction"]
+predict("swapped pairing at temperature 2", ...)
 
 # %%
 temperatures = (0.2, 1.0, 2.0)
@@ -603,6 +731,7 @@ for t in temperatures:
     log.metric(f"temperature/loss_{t}", paired_loss(two_pairs, two_pairs, t), unit="nats")
 swapped = [paired_loss(two_pairs, two_pairs[::-1], t) for t in temperatures]
 log.series("temperature/swapped", swapped, unit="nats")
+outcome("swapped pairing at temperature 2", swapped[-1])
 
 off = [abs(float(paired_loss(two_pairs, two_pairs, t)) - math.log1p(math.exp(-1 / t))) for t in temperatures]
 worst_lead = min(min(leads(cosine_matrix(two_pairs, two_pairs) / t)) for t in temperatures)
@@ -625,29 +754,14 @@ log.claim("temperature/ranking_unchanged", margin=worst_lead, compared="smallest
 # itself. Compare losses only at equal temperature and equal pool size.
 
 # %% [markdown]
-# ## Make it yours: three exercises
+# ## Make it yours: four more exercises
 #
-# Fill in each function and run the check below it. A check compares your result with an independent one and,
-# where it can, names the slip behind a wrong number. This helper does that. You need not change it.
-
-
-# %%
-def expect(yours, expected, tolerance, slips):
-    """Raise with a diagnosis unless `yours` is `expected`; `slips` maps a mistake to the number it gives."""
-    if yours is None:
-        raise AssertionError("Your function gave back nothing. End it with `return`.")
-    if np.shape(yours) != ():
-        raise AssertionError(f"Expected one number, found an array of shape {np.shape(yours)}.")
-    found = float(yours)
-    if abs(found - expected) <= tolerance:
-        return
-    likely = [slip for slip, value in slips.items() if math.isclose(found, value, rel_tol=1e-4, abs_tol=1e-4)]
-    advice = f"Likely: {likely[0]}." if likely else "No slip we know: go through the steps once more."
-    raise AssertionError(f"Yours: {found:.6g}. Expected: {expected:.6g}. {advice}")
-
+# Fill in each function and hand it to the judge. Once the judge is satisfied, run the cell after it: it uses your
+# function on the trained embeddings of this notebook. It is the only cell that does, so an exercise you skip stops
+# nothing else.
 
 # %% [markdown]
-# ### Exercise 1. Shuffle one pile
+# ### Exercise 2. Shuffle one pile
 #
 # **Difficulty** ●○○ · **about 10 minutes**
 #
@@ -656,18 +770,20 @@ def expect(yours, expected, tolerance, slips):
 # **Predict before coding.** New order 2, 0, 3, 1: left 0 is now paired with right 2, its opposite. Left 1 and
 # left 2 are paired with a neighbour at a right angle, left 3 with its opposite. Estimate the loss from
 # $1/\tau = 5$ alone: each row costs about 5 minus the logit of its ticked cell.
-#
-# *Your prediction:* …
-#
+
+# %% tags=["prediction"]
+predict("loss after shuffling one pile", ...)
+
+# %% [markdown]
 # **Steps**
 #
 # 1. Take the rows of `right` in the given order. Leave `left` alone.
-# 2. Return the paired loss of the two.
+# 2. Return the paired loss of the two, at this notebook's temperature of 0.2<!-- parameter: TEMPERATURE -->.
 #
 # **Useful**
 #
 # - `rows = array[order]` takes whole rows in a new order; `array[:, order]` would reorder columns.
-# - `paired_loss(left, right)` is the function from section 4.
+# - `paired_loss(left, right)` is our function from section 4; it has this temperature as its default.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -698,25 +814,11 @@ def mismatched_loss(left, right, order):
 
 
 # %%
-# First the two pairs from paper, where a swap costs log(1 + exp(1/t)).
-swap = jnp.array([1, 0])
-expect(
-    mismatched_loss(two_pairs, two_pairs, swap),
-    math.log1p(math.exp(1 / TEMPERATURE)),
-    ROUNDING,
-    {"both piles were reordered, or none, so every pair still matches": paired_loss(two_pairs, two_pairs)},
-)
+judge(mismatched_loss)
+
+# %%
 damage = mismatched_loss(left_z, right_z, order)
-expect(
-    damage,
-    host_directions(left_z, np.asarray(right_z)[np.asarray(order)]).mean(),
-    ROUNDING,
-    {
-        "both piles were reordered, or none, so every pair still matches": trained_loss,
-        "the left pile was reordered, or the inverse order was used": paired_loss(left_z[order], right_z),
-    },
-)
-print("Correct: the vectors are as good as before, only the answer key is wrong.")
+outcome("loss after shuffling one pile", damage)
 shuffled_accuracy = contrastive_jax.retrieval_accuracy(final_cosines[:, order], k=1, ties="strict")
 log.metric("exercise/mismatched_loss", damage, unit="nats")
 log.metric("exercise/mismatched_retrieval", shuffled_accuracy.left_to_right)
@@ -739,7 +841,8 @@ log.claim(
 # The loss is 7.49<!-- record: exercise/mismatched_loss -->, far above the
 # 1.386<!-- record: baseline/collapsed_loss --> of guessing. Two rows are paired with their opposite and cost
 # about 10 each, two with a neighbour and cost about 5: the mean is about 7 and a half. Retrieval by the
-# diagonal is now zero of four, although not one vector has changed.
+# diagonal is now zero of four, although not one vector has changed: the vectors are as good as before, and only
+# the answer key is wrong.
 #
 # Remember the sign: a loss **far above** $\log N$ is not an encoder that knows nothing. It knows, and is
 # marked with the wrong key. Look at the pairing.
@@ -747,7 +850,7 @@ log.claim(
 # </details>
 
 # %% [markdown]
-# ### Exercise 2. Duplicate every source
+# ### Exercise 3. Duplicate every source
 #
 # **Difficulty** ●●○ · **about 15 minutes**
 #
@@ -755,10 +858,12 @@ log.claim(
 # diagonal as positives, and measure the change of the loss.
 #
 # **Predict before coding.** Each correct answer now has an identical twin that counts as wrong. What does
-# that do to its probability, and so to the loss?
-#
-# *Your prediction:* …
-#
+# that do to its probability, and so by how much does the loss grow?
+
+# %% tags=["prediction"]
+predict("penalty of duplicates", ...)
+
+# %% [markdown]
 # **Steps**
 #
 # 1. Stack two copies of the left rows, and two copies of the right rows, in the same way.
@@ -802,24 +907,11 @@ def duplicate_penalty(left, right):
 
 
 # %%
-for left, right in [(two_pairs, two_pairs), (left_z, right_z)]:
-    penalty = duplicate_penalty(left, right)
-    original = host_directions(left, right).mean()
-    strangers = paired_loss(jnp.tile(left, (2, 1)), jnp.repeat(right, 2, axis=0))
-    expect(
-        penalty,
-        math.log(2),
-        ROUNDING,
-        {
-            "the columns were repeated (axis 1); that changes no cosine": 0.0,
-            "only one of the two sides was doubled": math.log(2) / 2,
-            "the two sides were stacked in different orders": strangers - original,
-            "the difference was taken the wrong way round": -math.log(2),
-            "this is the doubled loss itself; subtract the original": original + math.log(2),
-            "this is a ratio; subtract instead of dividing": (original + math.log(2)) / original,
-        },
-    )
-print("Correct: the penalty is the same for any batch, good or bad.")
+judge(duplicate_penalty)
+
+# %%
+penalty = duplicate_penalty(left_z, right_z)
+outcome("penalty of duplicates", penalty)
 log.metric("exercise/duplicate_penalty", penalty, unit="nats")
 log.claim(
     "exercise/duplicates_cost_log_2",
@@ -851,8 +943,9 @@ log.claim(
 #
 # **Predict before running.** The batch is doubled as before, but both copies count as correct. What is the
 # loss now?
-#
-# *Your prediction:* …
+
+# %% tags=["prediction"]
+predict("doubled batch, both copies correct", ...)
 
 # %%
 source_ids = jnp.array([0, 1, 2, 3, 0, 1, 2, 3])
@@ -873,13 +966,14 @@ log.claim(
     margin=ROUNDING - abs(by_source - trained_loss),
     compared="ROUNDING - |doubled batch with all copies correct - original batch|",
 )
+outcome("doubled batch, both copies correct", by_source)
 
 # %% [markdown]
 # The penalty is gone to the last digit that counts: numerator and denominator double together. There are
 # other losses with several positives; `06_false_negatives` takes this up.
 
 # %% [markdown]
-# ### Exercise 3. Check the gradient through the normalisation
+# ### Exercise 4. Check the gradient through the normalisation
 #
 # **Difficulty** ●●● · **about 20 minutes**
 #
@@ -935,35 +1029,20 @@ def centred_difference(function, weights, index, step):
 
 
 # %%
-# For a sum of cubes the formula can be worked out: 3 w^2 + h^2. A large step then tells the slips apart.
-cubes = jnp.array([[1.0, 2.0], [3.0, 4.0]], dtype=DTYPE)
-slips = {
-    "a step up only; step both ways": 29.3125,
-    "a step down only; step both ways": 24.8125,
-    "the distance between the two points is 2 * step, not step": 54.125,
-    "the rise was not divided by anything": 13.53125,
-    "`/ 2 * step` multiplies by the step; write `/ (2 * step)`": 1.69140625,
-    "all weights were moved; change the one at `index`": 90.25,
-    "the weight at (0, 0) was moved; change the one at `index`": 3.0625,
-    "the weight was set to the step; add the step to it": 0.0625,
-    "below minus above; turn the difference round": -27.0625,
-    "this is autodiff itself; the point is a second opinion": 27.0,
-}
-expect(centred_difference(lambda w: jnp.sum(w**3), cubes, (1, 0), 0.25), 27.0625, 64 * EPS, slips)
+judge(centred_difference)
 
+# %%
 autodiff = float(jax.grad(objective)(initial_weights)[0, 0])
 log.metric("gradient/autodiff", autodiff)
 for step, name in [(1e-3, "1e-3"), (5e-4, "5e-4")]:
     estimate = centred_difference(objective, initial_weights, (0, 0), step)
     allowed = 20 * step**2 + 8 * EPS / step
-    expect(estimate, autodiff, allowed, {"below minus above; turn the difference round": -autodiff})
     log.metric(f"gradient/finite_difference_{name}", estimate)
     log.claim(
         f"gradient/finite_difference_agrees_{name}",
         margin=allowed - abs(float(estimate) - autodiff),
         compared="20 h^2 + 8 EPS / h - |difference quotient - autodiff|",
     )
-print("Correct: two step sizes, one slope, and autodiff agrees with both.")
 
 # %% [markdown]
 # **Common mistakes.** A step to one side only: its error shrinks with $h$ instead of $h^2$. Testing at the
@@ -975,6 +1054,9 @@ print("Correct: two step sizes, one slope, and autodiff agrees with both.")
 
 # %% [markdown]
 # <details><summary>Read the result</summary>
+#
+# The judge tries cubes, $w^3$, with the large step 1/4. There the formula gives $3w^2 + h^2$ and not the slope
+# itself, so that every slip shows, and so does autodiff in disguise. Here the steps are small.
 #
 # All three numbers are close to -1.380<!-- record: gradient/autodiff -->: autodiff, the step `1e-3`
 # (-1.380<!-- record: gradient/finite_difference_1e-3 -->) and the step `5e-4`
@@ -1027,15 +1109,83 @@ log.claim(
 # it at once.
 
 # %% [markdown]
+# ### Exercise 5. Diagnose a broken run
+#
+# **Difficulty** ●●○ · **about 5 minutes**
+#
+# A paired loss on 4 pairs at temperature `0.2`. The encoder was fine yesterday. What is wrong today?
+#
+# | reported | value |
+# |---|---|
+# | loss | `7.513` |
+# | loss of guessing, log 4 | `1.386` |
+# | left rows whose partner is nearest, of 4 | `0` |
+# | largest cosine in each row, smallest of the 4 | `1` |
+# | smallest cosine in each row, largest of the 4 | `-1` |
+#
+# - **a**: The encoder has collapsed: all rows point the same way.
+# - **b**: One side is in another order than the other.
+# - **c**: The temperature is too high.
+# - **d**: The batch holds every source twice.
+#
+# **Steps**
+#
+# 1. Compare the loss with that of guessing.
+# 2. Read the last two lines of the table: how good are the vectors themselves?
+# 3. Strike out each cause that contradicts a number, and type the letter that is left.
+#
+# <details><summary>Hint 1</summary>
+#
+# Which of the four causes can lift a loss *above* that of guessing at all?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Every left row has some right row at cosine 1. It is only never the one that the answer key asks for.
+#
+# </details>
+
+# %% tags=["exercise"]
+answer = ...  # one of "a", "b", "c", "d"
+### BEGIN SOLUTION
+answer = "b"
+### END SOLUTION
+
+# %%
+judge(answer, exercise="broken_run_01")
+
+# %% [markdown]
+# **Common mistake.** Calling every bad loss a collapse. Collapse costs $\log N$ and not more, and it leaves no
+# cosine at $-1$.
+
+# %% [markdown]
+# <!-- SOLUTION -->
+
+# %% [markdown]
+# <details><summary>Read the result</summary>
+#
+# A wrong letter is told which number speaks against it; go through all four, it is worth it. You have seen this
+# run before: the loss is that of exercise 2, with a perfect square of directions in place of a nearly perfect
+# one. In a real run the cure is not a better encoder. It is to find the line of code that orders the two sides
+# apart from each other.
+#
+# </details>
+
+# %% [markdown]
 # ## What have we shown?
 #
 # **Predict before running.** Drop the encoder. Compare the raw views, three numbers each, by their cosines.
-# Is their smallest lead larger or smaller than that of the trained encoder?
-#
-# *Your prediction:* …
+# The trained encoder leads by 0.953<!-- record: retrieval/lead --> in its worst case. By how much do the raw
+# views lead?
+
+# %% tags=["prediction"]
+predict("smallest lead of the raw views", ...)
 
 # %%
-log.metric("retrieval/raw_lead", min(leads(cosine_matrix(left_views, right_views))), unit="cosine similarity")
+raw_lead = min(leads(cosine_matrix(left_views, right_views)))
+log.metric("retrieval/raw_lead", raw_lead, unit="cosine similarity")
+outcome("smallest lead of the raw views", raw_lead)
 
 # %% [markdown]
 # The raw views lead by 0.990<!-- record: retrieval/raw_lead -->, the trained embeddings by
@@ -1072,7 +1222,7 @@ log.metric("retrieval/raw_lead", min(leads(cosine_matrix(left_views, right_views
 #
 # **The first, and only the first.** It says nothing about other data or another task. The second is false,
 # because temperature keeps the order (section 13). The third is false, because the diagonal calls a twin
-# wrong, and the twin takes half of the probability (exercise 2).
+# wrong, and the twin takes half of the probability (exercise 3).
 #
 # </details>
 #
@@ -1097,18 +1247,6 @@ log.metric("retrieval/raw_lead", min(leads(cosine_matrix(left_views, right_views
 # - **Compare losses only** at equal temperature, equal pool and equal batch construction.
 # - **Judge representations on held-out sources**, never by the pairs they were trained on.
 #
-# ## Keep your evidence
-#
-# Save this notebook under a name of your own. One file then holds it all: your predictions, your code, the
-# output and your reasoning. It is worth keeping when a reader finds in it
-#
-# - the pairing, and how the ids stay with the views;
-# - the temperature, and both directions checked on the host;
-# - the two baselines, collapse and duplicates;
-# - the training curve and the table of cosines;
-# - your diagnosis of the shuffled pile, and what made you sure;
-# - one prediction that was wrong, and what you think now.
-#
 # ## References
 #
 # - T. Chen and others, *A Simple Framework for Contrastive Learning of Visual Representations* (SimCLR):
@@ -1126,7 +1264,21 @@ log.metric("retrieval/raw_lead", min(leads(cosine_matrix(left_views, right_views
 #   [arxiv.org/abs/2007.00224](https://arxiv.org/abs/2007.00224). False negatives, and a correction.
 #
 # **Next:** `02_nt_xent` puts both views into one pile, where every view competes with all others.
+
+# %% [markdown]
+# ## Keep your evidence
 #
+# The next cell saves the page `portfolio-01_paired_views.html` beside this notebook. It opens in any browser and
+# needs no network: your predictions with their outcomes, your code with what the judge said, the figures, and
+# your numbers against the recorded run. Predictions that you wrote as text stay in the notebook, so save that
+# too, and add to one prediction that was wrong what you think now.
+
+# %%
+passed = sorted({each["exercise"] for each in evidence()["attempts"] if each["passed"]})
+log.text("exercises/passed", ", ".join(passed))
+log.portfolio(evidence())
+
+# %% [markdown]
 # One cell is left: it closes the log.
 
 # %%

@@ -11,7 +11,7 @@
 # %% [markdown]
 # # NT-Xent: one pile, every view against all others
 #
-# You will turn the loss of SimCLR from a written contract into six lines of code, learn which wrong number
+# You will turn the loss of SimCLR from a written contract into a few lines of code, learn which wrong number
 # betrays which mistake, and train vectors with it.
 #
 # ## What you will be able to do
@@ -25,13 +25,16 @@
 # **You need:** `01_paired_views`, above all cosine, temperature and cross-entropy. Nothing is downloaded, and
 # a CPU runs every cell in seconds.
 #
-# **Time:** about 105 minutes, 45 of them for the three exercises. **Lesson:** `contrastive-02`.
+# **Time:** about 145 minutes, 85 of them for the seven exercises. **Lesson:** `contrastive-02`.
 #
 # ## How to use this notebook
 #
-# As before: **predict, run, compare**. Write each prediction down before you run the cell below it. Words you
-# do not know stand in `GLOSSARY.md`. The numbers in the text come from the recorded reference run; yours may
-# differ in the last digits, and `make check NB=02` says whether that is rounding.
+# As before: **predict, run, compare**. A number goes into `predict("…", ...)`, in place of the dots and with
+# `because="…"` if you like; everything else goes into the text. The cell below says how far off you were. Your
+# functions go to the judge.
+#
+# Words you do not know stand in `GLOSSARY.md`. The numbers in the text come from the recorded reference run;
+# yours may differ in the last digits, and `make check NB=02` says whether that is rounding.
 
 # %% tags=["parameters"]
 PRECISION = "float32"
@@ -57,6 +60,7 @@ import numpy as np
 import optax
 
 import contrastive_jax
+from contrastive_jax.exercises import evidence, judge, outcome, predict
 from reproduce.log import RunLog
 
 DTYPE = jnp.dtype(PRECISION)
@@ -117,14 +121,18 @@ log = RunLog(
 # In `01` the same two pairs cost $\log(1 + e^{-1/\tau})$.
 
 # %% [markdown]
-# **Predict before running.** Here the temperature is 0.5<!-- parameter: TEMPERATURE -->, so $1/\tau = 2$. Is
-# the cost of the pile a little less than twice that of `01`, exactly twice, or a little more?
-#
-# *Your prediction:* …
+# **Predict before running.** Here the temperature is 0.5<!-- parameter: TEMPERATURE -->, so $1/\tau = 2$. The
+# pile costs how many times as much as the two piles of `01`: a little less than twice, exactly twice, or a
+# little more?
+
+# %% tags=["prediction"]
+predict("cost of one pile over cost of two", ...)
 
 # %%
-log.metric("hand/pile", math.log(1 + 2 * math.exp(-1 / TEMPERATURE)), unit="nats")
-log.metric("hand/two_piles", math.log(1 + math.exp(-1 / TEMPERATURE)), unit="nats")
+one_pile, two_piles = (math.log(1 + rivals * math.exp(-1 / TEMPERATURE)) for rivals in (2, 1))
+log.metric("hand/pile", one_pile, unit="nats")
+log.metric("hand/two_piles", two_piles, unit="nats")
+outcome("cost of one pile over cost of two", one_pile / two_piles)
 
 # %% [markdown]
 # The pile costs 0.2395<!-- record: hand/pile --> nats and the two piles of `01` cost
@@ -142,13 +150,79 @@ log.metric("hand/two_piles", math.log(1 + math.exp(-1 / TEMPERATURE)), unit="nat
 # 4. **Cost of row $i$**, whose partner is $p(i)$: $\ \log \sum_{j \ne i} e^{s_{ij}} - s_{i\,p(i)}$. The sum
 #    leaves out the row itself and nothing else; the partner is in it.
 # 5. **Loss**: the mean of all $2B$ costs.
+# 6. **Refuse** views of different shapes, and a temperature that is not above zero, with a `ValueError`. Any
+#    number would be wrong there.
 #
-# Items 3 and 4 are equation 1 of the SimCLR paper, item 5 is its algorithm 1. The norm floor is our choice.
-# So is the order of the rows: the paper puts the two views of a card side by side.
+# Items 3 and 4 are equation 1 of the SimCLR paper, item 5 is its algorithm 1. The norm floor and the refusals
+# are our choice. So is the order of the rows: the paper puts the two views of a card side by side.
 #
-# **Predict before running.** Three pairs, so rows 0 to 5. Write down the partner of each row.
+# You will now write it down in three functions: who is the partner, who may not be chosen, and the loss itself.
+#
+# ### Exercise 1. Who is whose partner?
+#
+# **Difficulty** ●○○ · **about 5 minutes**
+#
+# **Predict before coding.** Three pairs, so rows 0 to 5. Write down the partner of each row.
 #
 # *Your prediction:* …
+#
+# **Steps**
+#
+# 1. Begin with a row of the first view: how far is it to its partner?
+# 2. From a row of the second view, the same way leads past the end of the pile. Where must it arrive?
+# 3. Find one expression for both.
+#
+# **Useful**
+#
+# - `a % n` is the remainder of a division. It works on a whole array of row numbers at once.
+#
+# <details><summary>Hint 1</summary>
+#
+# `batch` is the number of *pairs*. How many rows has the pile?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Row 4 of six goes ahead to 7, and should arrive at 1. So you need the remainder by 6.
+#
+# </details>
+
+
+# %% tags=["exercise"]
+def partner_of(anchor, batch):
+    """Row numbers of the partners of the rows `anchor` in a stacked pile of `batch` pairs.
+
+    `anchor` holds row numbers, integers from 0 to 2 * batch - 1. Returns as many.
+    """
+    # TODO 1: ahead = ...   half a pile further on
+    # TODO 2: return ...    back to the start where that is past the end
+    ### BEGIN SOLUTION
+    ahead = anchor + batch
+    return ahead % (2 * batch)
+    ### END SOLUTION
+
+
+# %%
+judge(partner_of)
+
+# %% [markdown]
+# **Common mistake.** Going ahead without coming back. The rows of the second view have partners too. JAX does
+# not complain about a row number past the end: it takes the last row instead.
+
+# %% [markdown]
+# <!-- SOLUTION -->
+
+# %% [markdown]
+# <details><summary>Read the result</summary>
+#
+# Half a pile ahead, or half a pile back: on a ring of $2B$ rows this is the same place. So one line serves both
+# views, and the partner of the partner is the row you began with.
+#
+# </details>
+
+# %% [markdown]
+# Here is ours, for all rows at once.
 
 
 # %%
@@ -166,13 +240,7 @@ log.series("partners/of_six_rows", partners(6))
 # %% [markdown]
 # ## 4. In code
 #
-# `log_softmax` gives the logarithm of the probability, and it subtracts the largest logit first. A logit of
-# minus infinity has the probability zero: a cell that cannot be chosen. We set it *after* the division by the
-# temperature, with `where`.
-#
-# **Predict before running.** Give the function the two pairs from your paper. Which number must come out?
-#
-# *Your prediction:* …
+# Items 2 and 3 you know from `01`; only the norm floor is lower. We give them to you.
 
 
 # %%
@@ -187,6 +255,169 @@ def cosine_table(rows):
     return unit_rows(rows) @ unit_rows(rows).T
 
 
+# %% [markdown]
+# ### Exercise 2. Not myself
+#
+# **Difficulty** ●○○ · **about 5 minutes**
+#
+# Take the crosses out of the race: give every row's score with itself the value minus infinity, and leave all
+# others as they are.
+#
+# **Predict before coding.** Which probability does a softmax give to a score of minus infinity? And would a
+# score of zero do as well?
+#
+# *Your prediction:* …
+#
+# **Steps**
+#
+# 1. Mark the cells on the diagonal.
+# 2. Put minus infinity there, and the scores everywhere else.
+#
+# **Useful**
+#
+# - `jnp.eye(n, dtype=bool)` is true on the diagonal and false elsewhere.
+# - `jnp.where(mask, a, b)` takes `a` where the mask is true, and `b` where it is not.
+#
+# <details><summary>Hint 1</summary>
+#
+# Arithmetic cannot do it: zero times infinity is not a number. Choosing can.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# `-jnp.inf` may stand in `where` in place of an array.
+#
+# </details>
+
+
+# %% tags=["exercise"]
+def mask_self(scores):
+    """The scores with every row's score with itself at minus infinity.
+
+    Shape in and out: [2B, 2B].
+    """
+    # TODO 1: own = ...    [2B, 2B], true where row and column are the same
+    # TODO 2: return ...   minus infinity there, the scores elsewhere
+    ### BEGIN SOLUTION
+    own = jnp.eye(len(scores), dtype=bool)
+    return jnp.where(own, -jnp.inf, scores)
+    ### END SOLUTION
+
+
+# %%
+judge(mask_self)
+
+# %% [markdown]
+# **Common mistake.** Multiplying the own score by zero. A score of zero is a candidate like any other.
+
+# %% [markdown]
+# <!-- SOLUTION -->
+
+# %% [markdown]
+# <details><summary>Read the result</summary>
+#
+# A softmax gives the probability zero to minus infinity, since $e^{-\infty} = 0$: such a cell cannot be chosen.
+# A score of zero gives $e^0 = 1$, which is something. Section 6 measures what that costs.
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 3. The whole contract
+#
+# **Difficulty** ●●○ · **about 20 minutes**
+#
+# Now all six items in one function.
+#
+# **Predict before coding.** On paper you had the two pairs at the temperature
+# 0.5<!-- parameter: TEMPERATURE -->. What do they cost at 1?
+
+# %% tags=["prediction"]
+predict("two pairs at temperature 1", ...)
+
+# %% [markdown]
+# **Steps**
+#
+# 1. Refuse what item 6 names.
+# 2. Stack the views, the first on top.
+# 3. Score: cosines over the temperature, then without the own cells.
+# 4. Find the partner of every row.
+# 5. Return the mean cost at which the rows find their partners.
+#
+# **Useful**
+#
+# - `partner_of` and `mask_self` are yours; `cosine_table` stands above.
+# - `jax.nn.logsumexp(scores, axis=1)` is the logarithm of the sum in item 4, for every row, and cannot overflow.
+#   Or start from `jax.nn.log_softmax(scores, axis=1)`.
+# - `scores[jnp.arange(n), columns]` picks one cell from each of the `n` rows.
+# - `view1.shape != view2.shape` compares shapes; `raise ValueError("…")` refuses.
+#
+# <details><summary>Hint 1</summary>
+#
+# The order matters: divide first, mask afterwards. And there are $2B$ rows to ask, not $B$.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# All row numbers are `jnp.arange(len(rows))`, and `partner_of(jnp.arange(len(rows)), len(view1))` are the columns
+# of the correct answers. A row's cost is its `logsumexp` minus its score in that column.
+#
+# </details>
+
+
+# %% tags=["exercise"]
+def nt_xent_loss(view1, view2, temperature=0.5):
+    """NT-Xent in nats; row i of `view1` and row i of `view2` are partners.
+
+    Shapes: view1 [B, D], view2 [B, D]. Returns one number.
+    """
+    # TODO 1: if ...: raise ValueError("...")   for other shapes, and for a temperature not above zero
+    # TODO 2: rows = ...                        [2B, D], the stacked views
+    # TODO 3: scores = ...                      [2B, 2B], over the temperature, own cells masked
+    # TODO 4: answers = ...                     [2B], the partner of each row
+    # TODO 5: return ...                        mean cost of the partners
+    ### BEGIN SOLUTION
+    if view1.shape != view2.shape:
+        raise ValueError(f"views of one shape are needed, found {view1.shape} and {view2.shape}")
+    if temperature <= 0:
+        raise ValueError(f"a temperature above zero is needed, found {temperature}")
+    rows = jnp.concatenate([view1, view2])
+    scores = mask_self(cosine_table(rows) / temperature)
+    numbers = jnp.arange(len(rows))
+    answers = partner_of(numbers, len(view1))
+    return jnp.mean(jax.nn.logsumexp(scores, axis=1) - scores[numbers, answers])
+    ### END SOLUTION
+
+
+# %%
+judge(nt_xent_loss)
+
+# %% [markdown]
+# **Common mistake.** Stacking the views in one order and marking the partners in another. One pair cannot show
+# it, and neither can a batch of equal rows.
+
+# %% [markdown]
+# <!-- SOLUTION -->
+
+# %% [markdown]
+# <details><summary>Read the result</summary>
+#
+# Five lines besides the refusals, and each says one item of the contract or two. A pass means that the values agree
+# with loops in float64, that the gradients into *both* views do, that long rows, a row of zeros and the
+# temperature 1/1000 change nothing they should not, and that wrong input is refused.
+#
+# </details>
+
+# %% [markdown]
+# ### Our version
+#
+# What follows takes the pile as it is, `[2B, D]`, and keeps the costs of the rows apart, because later sections
+# look at them one by one. `log_softmax` gives the logarithm of the probability and subtracts the largest logit
+# first. The mask comes *after* the division by the temperature.
+
+
+# %%
 def without_self(logits):
     """The logits with every row's own cell at minus infinity."""
     return jnp.where(jnp.eye(len(logits), dtype=bool), -jnp.inf, logits)
@@ -210,18 +441,24 @@ log.claim(
     margin=ROUNDING - abs(float(pile_loss(two_pairs)) - by_hand),
     compared="ROUNDING - |pile_loss - log(1 + 2 exp(-1/t))|",
 )
+log.metric("hand/pile_at_1", pile_loss(two_pairs, 1.0), unit="nats")
+outcome("two pairs at temperature 1", pile_loss(two_pairs, 1.0))
 
 # %% [markdown]
-# The function gives the number from your paper.
+# The function gives the number from your paper. At the temperature 1 the same two pairs cost
+# 0.5514<!-- record: hand/pile_at_1 -->, that is $\log(1 + 2/e)$: warmer, so the partner stands out less.
 
 # %% [markdown]
 # ## 5. Two more numbers to know
 #
 # **Predict before running.** First: a pile of a *single* pair, pointing in two different directions. What is
-# its loss, and what does its gradient do? Second: four pairs, and all eight rows are equal. Is the loss
-# $\log 4$, $\log 7$ or $\log 8$?
+# its loss, and what does its gradient do? Second: four pairs, and all eight rows are equal. What is the loss?
 #
-# *Your prediction:* …
+# *Your prediction for the gradient:* …
+
+# %% tags=["prediction"]
+predict("loss of one pair", ...)
+predict("loss of eight equal rows", ...)
 
 # %%
 one_pair = jnp.array([[3.0, 4.0], [1.0, 0.0]], dtype=DTYPE)
@@ -239,6 +476,8 @@ log.claim(
     margin=ROUNDING - jnp.max(jnp.abs(jax.grad(pile_loss)(one_pair))),
     compared="ROUNDING - largest |gradient| of one pair",
 )
+outcome("loss of one pair", abs(pile_loss(one_pair)))
+outcome("loss of eight equal rows", pile_loss(equal_rows))
 
 # %% [markdown]
 # A single pair costs nothing and moves nowhere: with one candidate there is no choice. Equal rows cost
@@ -254,13 +493,17 @@ log.claim(
 #
 # **Predict before running.** The first three attempts get our two pairs, which cost
 # 0.2395<!-- record: hand/pile -->. Which comes closest to the right value, and why is close not good enough?
+# And which loss does the fourth give, where the right one is 0?
 #
 # 1. Leave the cell as it is.
 # 2. Multiply its logit by zero.
 # 3. Set its *cosine* to $-1$, the lowest, and divide by the temperature afterwards.
 # 4. Set its logit to $-100$. This one gets a single pair of opposite vectors at the temperature 1/200.
 #
-# *Your prediction:* …
+# *Your prediction for the first three:* …
+
+# %% tags=["prediction"]
+predict("mask of -100 on a cold pair", ...)
 
 # %%
 table, own_cell = cosine_table(two_pairs), jnp.eye(4, dtype=bool)
@@ -276,6 +519,7 @@ opposite = jnp.array([[1.0, 0.0], [-1.0, 0.0]], dtype=DTYPE)
 logits = cosine_table(opposite) * 200
 constant = jnp.where(jnp.eye(2, dtype=bool), -100.0, logits)
 log.metric("mask/constant", jnp.mean(costs(constant, partners(2))), unit="nats")
+outcome("mask of -100 on a cold pair", jnp.mean(costs(constant, partners(2))))
 
 # %% [markdown]
 # 1. **As it is**: 0.8201<!-- record: mask/as_it_is -->. At best the partner ties with the row itself.
@@ -300,12 +544,14 @@ log.metric("mask/constant", jnp.mean(costs(constant, partners(2))), unit="nats")
 #
 # **Predict before running.** The two pairs, interleaved, go into our loss. Each row's alleged partner is now
 # the other card, at cosine 0, and its true partner a rival at cosine 1. By how much does the loss grow?
-#
-# *Your prediction:* …
+
+# %% tags=["prediction"]
+predict("growth in the wrong layout", ...)
 
 # %%
 interleaved = two_pairs[jnp.array([0, 2, 1, 3])]
 log.metric("layout/mixed_up", pile_loss(interleaved), unit="nats")
+outcome("growth in the wrong layout", pile_loss(interleaved) - pile_loss(two_pairs))
 log.claim(
     "layout/costs_one_over_t",
     margin=ROUNDING - abs(pile_loss(interleaved) - pile_loss(two_pairs) - 1 / TEMPERATURE),
@@ -333,9 +579,12 @@ log.claim(
 #
 # **Predict before running.** Guessing costs $\log 3$, or 1.099<!-- record: bundles/guess_across -->, across
 # the views, and $\log 5$, or 1.609<!-- record: bundles/guess_pile -->, in the pile. On which side of guessing
-# does each loss lie?
+# does each loss lie? And in the pile, how many of the six rows have their partner nearest?
 #
-# *Your prediction:* …
+# *Your prediction for the two losses:* …
+
+# %% tags=["prediction"]
+predict("rows with their partner nearest, of 6", ...)
 
 
 # %%
@@ -360,6 +609,7 @@ across = contrastive_jax.retrieval_accuracy(contrastive_jax.cosine_similarity(no
 positive, hardest = positive_and_hardest(bundles)
 log.metric("bundles/hits_across", across.left_to_right)
 log.metric("bundles/hits_in_the_pile", jnp.mean((positive > hardest).astype(DTYPE)))
+outcome("rows with their partner nearest, of 6", jnp.sum(positive > hardest))
 
 # %% [markdown]
 # Across the views the loss is 0.741<!-- record: bundles/across -->, better than guessing, and every row finds
@@ -382,7 +632,10 @@ log.metric("bundles/hits_in_the_pile", jnp.mean((positive > hardest).astype(DTYP
 # **Predict before running.** By which number must you divide the loss that the released code prints before
 # you compare it with yours? What about a learning rate?
 #
-# *Your prediction:* …
+# *Your prediction for the learning rate:* …
+
+# %% tags=["prediction"]
+predict("released loss over ours", ...)
 
 # %%
 view1 = jnp.array([[2.0, 0.0], [0.0, 1.0], [-1.0, -1.0]], dtype=DTYPE)
@@ -400,6 +653,7 @@ log.claim(
     margin=ROUNDING - abs((first_half + second_half) / 2 - pile_loss(lopsided)),
     compared="ROUNDING - |released value / 2 - our value|",
 )
+outcome("released loss over ours", (first_half + second_half) / pile_loss(lopsided))
 
 # %% [markdown]
 # 0.370<!-- record: scale/first_views_ask --> and 0.387<!-- record: scale/second_views_ask --> make
@@ -460,10 +714,13 @@ except ValueError as refusal:
 #
 # The batches: the two pairs by hand, one pair, three pairs of equal rows, and the lopsided one.
 #
-# **Predict before running.** Which single batch catches the most? Which mistake escapes all four? Does a
-# mistake always make the loss *larger*?
+# **Predict before running.** Which single batch catches the most, and how many of the eight? Which mistake
+# escapes all four? Does a mistake always make the loss *larger*?
 #
-# *Your prediction:* …
+# *Your prediction, besides the number:* …
+
+# %% tags=["prediction"]
+predict("mistakes the best batch catches, of 8", ...)
 
 
 # %%
@@ -491,6 +748,7 @@ mistakes = list(with_mistakes(lopsided))
 errors = {name: np.array(list(with_mistakes(rows).values())) - pile_loss(rows) for name, rows in tests.items()}
 # What rounding explains counts as no difference at all.
 errors = {name: np.where(np.abs(column) < ROUNDING, 0.0, column) for name, column in errors.items()}
+outcome("mistakes the best batch catches, of 8", max(np.count_nonzero(column) for column in errors.values()))
 log.figure(
     "contrastive-02-mistakes",
     panels=[
@@ -565,10 +823,13 @@ log.claim(
 # - the mean **length** of a row, before normalisation.
 #
 # **Predict before running.** Guessing among 11 candidates costs $\log 11$, which is
-# 2.398<!-- record: lab/guess -->. Do random vectors do better, worse, or just as well? And the lengths: the
+# 2.398<!-- record: lab/guess -->. What do random vectors cost: less, more, or just as much? And the lengths: the
 # loss cannot see them, so do they stay as they are?
 #
-# *Your prediction:* …
+# *Your prediction for the lengths:* …
+
+# %% tags=["prediction"]
+predict("loss of random vectors", ...)
 
 
 # %%
@@ -615,6 +876,7 @@ log.metric("lab/lowest_possible", lowest_possible, unit="nats")
 log.series("lab/updates", updates_done)
 for name, values in curves.items():
     log.series(f"lab/{name}", values, unit={"loss": "nats", "strict_hits": "share"}.get(name, ""))
+outcome("loss of random vectors", curves["loss"][0])
 log.claim("lab/starts_worse_than_guessing", margin=curves["loss"][0] - math.log(11), compared="first loss - log 11")
 log.claim("lab/loss_falls", margin=curves["loss"][0] - curves["loss"][-1], compared="first loss - last loss")
 log.claim(
@@ -695,14 +957,18 @@ log.figure(
 #
 # A mean hides its worst case. Compare every anchor's partner with its hardest negative.
 #
-# **Predict before running.** Twelve anchors, two bars each. Do the two bars of some anchor come close? How far
-# below zero can the hardest negatives go?
+# **Predict before running.** Twelve anchors, two bars each. How close do the two bars of an anchor come, at
+# worst? How far below zero can the hardest negatives go?
 #
-# *Your prediction:* …
+# *Your prediction for the hardest negatives:* …
+
+# %% tags=["prediction"]
+predict("smallest lead of a partner", ...)
 
 # %%
 positive, hardest = positive_and_hardest(trained)
 log.metric("lab/smallest_lead", jnp.min(positive - hardest), unit="cosine similarity")
+outcome("smallest lead of a partner", jnp.min(positive - hardest))
 log.claim("lab/every_anchor_hits", margin=jnp.min(positive - hardest), compared="partner - hardest, worst anchor")
 log.figure(
     "contrastive-02",
@@ -814,29 +1080,13 @@ log.claim(
 # the scale of its loss *and* on its optimiser.
 
 # %% [markdown]
-# ## Make it yours: three exercises
+# ## Make it yours: four more exercises
 #
-# As in `01`: fill in each function and run the check below it. A check names the slip behind a wrong number
-# where it can. This helper does that; you need not change it.
-
-
-# %%
-def expect(yours, expected, tolerance, slips):
-    """Raise with a diagnosis unless `yours` is `expected`; `slips` maps a mistake to the number it gives."""
-    if yours is None:
-        raise AssertionError("Your function gave back nothing. End it with `return`.")
-    if np.shape(yours) != ():
-        raise AssertionError(f"Expected one number, found an array of shape {np.shape(yours)}.")
-    found = float(yours)
-    if abs(found - expected) <= tolerance:
-        return
-    likely = [slip for slip, value in slips.items() if math.isclose(found, value, rel_tol=1e-4, abs_tol=1e-4)]
-    advice = f"Likely: {likely[0]}." if likely else "No slip we know: go through the steps once more."
-    raise AssertionError(f"Yours: {found:.6g}. Expected: {expected:.6g}. {advice}")
-
+# As in `01`: fill in each function and hand it to the judge. Once the judge is satisfied, run the cell after it. That
+# one uses your function on this notebook's own batch, and no other cell needs it.
 
 # %% [markdown]
-# ### Exercise 1. Translate the layout
+# ### Exercise 4. Translate the layout
 #
 # **Difficulty** ●○○ · **about 10 minutes**
 #
@@ -887,25 +1137,9 @@ def stack_views(interleaved):
 
 
 # %%
-def spelled(rows):
-    """Six rows that hold one digit each, read as one number."""
-    if rows is not None and np.shape(rows) != (6, 1):
-        raise AssertionError(f"Expected the shape of the input, (6, 1), found {np.shape(rows)}.")
-    return None if rows is None else int("".join(str(int(digit)) for digit in np.ravel(rows)))
+judge(stack_views)
 
-
-expect(
-    spelled(stack_views(jnp.arange(1, 7)[:, None])),
-    135246,
-    0,
-    {
-        "nothing was reordered; `reshape` alone keeps the order": 123456,
-        "this is the way back, from stacked to interleaved": 142536,
-        "the second views came first; the contract wants the first views on top": 246135,
-        "the first views only, twice": 135135,
-        "the second views only, twice": 246246,
-    },
-)
+# %%
 arrived = jnp.stack([view1, view2], axis=1).reshape(6, 2)
 log.metric("exercise/unstacked", pile_loss(arrived), unit="nats")
 log.metric("exercise/stacked", pile_loss(stack_views(arrived)), unit="nats")
@@ -914,11 +1148,10 @@ log.claim(
     margin=ROUNDING - abs(pile_loss(stack_views(arrived)) - pile_loss(lopsided)),
     compared="ROUNDING - |loss after your translation - loss of the stacked batch|",
 )
-print("Correct: partners stand half a pile apart.")
 
 # %% [markdown]
-# **Common mistake.** `interleaved.reshape(2, B, D)` looks right by its shape, and the loss runs. But it cuts
-# the batch in the middle, between cards, instead of pulling the views apart.
+# **Common mistake.** `interleaved.reshape(2, B, D)` looks like two views, one above the other. But it cuts the
+# batch in the middle, between cards, and pulls no views apart: flattened again, it is the batch as it arrived.
 
 # %% [markdown]
 # <!-- SOLUTION -->
@@ -933,7 +1166,7 @@ print("Correct: partners stand half a pile apart.")
 # </details>
 
 # %% [markdown]
-# ### Exercise 2. Cut CLIP's objective out of the pile
+# ### Exercise 5. Cut CLIP's objective out of the pile
 #
 # **Difficulty** ●●○ · **about 15 minutes**
 #
@@ -943,8 +1176,12 @@ print("Correct: partners stand half a pile apart.")
 # **Predict before coding.** Of the 36 cells of a pile of six rows, how many remain? And the partners: do any
 # of them get lost?
 #
-# *Your prediction:* …
-#
+# *Your prediction for the partners:* …
+
+# %% tags=["prediction"]
+predict("cells that remain, of 36", ...)
+
+# %% [markdown]
 # **Steps**
 #
 # 1. Number the views: 0 for every row of `view1`, 1 for every row of `view2`.
@@ -988,29 +1225,11 @@ def cross_view_loss(view1, view2, temperature):
 
 
 # %%
-expect(
-    cross_view_loss(jnp.eye(2, dtype=DTYPE), jnp.eye(2, dtype=DTYPE), 1.0),
-    math.log1p(math.exp(-1)),
-    ROUNDING,
-    {
-        "only the anchor's own cell is forbidden: this is NT-Xent": math.log1p(2 * math.exp(-1)),
-        "nothing is forbidden": math.log(2 + 2 * math.exp(-1)),
-        "partners are forbidden too: the mask is turned round, or goes by odd and even, or by card": math.inf,
-        "the costs were added up; take their mean": 4 * math.log1p(math.exp(-1)),
-        "forbidden cells got the logit 0, which still counts; use minus infinity": math.log1p(3 * math.exp(-1)),
-    },
-)
-expect(
-    cross_view_loss(view1, view2, 0.5),
-    float(contrastive_jax.paired_contrastive(view1, view2, 0.5)),
-    ROUNDING,
-    {
-        "only the anchor's own cell is forbidden: this is NT-Xent": 0.378855,
-        "only the first views ask; take the mean over all rows": 0.241140,
-        "only the second views ask; take the mean over all rows": 0.250035,
-        "cells are forbidden by odd and even row numbers; use the halves": 0.195383,
-    },
-)
+judge(cross_view_loss)
+
+# %%
+view_of_row = jnp.arange(6) // 3
+outcome("cells that remain, of 36", jnp.sum(view_of_row[:, None] != view_of_row[None, :]))
 across = cross_view_loss(view1, view2, TEMPERATURE)
 log.metric("exercise/across", across, unit="nats")
 log.claim(
@@ -1018,7 +1237,6 @@ log.claim(
     margin=ROUNDING - abs(across - contrastive_jax.paired_contrastive(view1, view2, TEMPERATURE)),
     compared="ROUNDING - |your loss - paired_contrastive|",
 )
-print("Correct: the paired loss of 01 lives inside the pile.")
 
 # %% [markdown]
 # **Common mistake.** Numbering the views by `arange % 2`. That is the interleaved layout again. With two
@@ -1038,7 +1256,7 @@ print("Correct: the paired loss of 01 lives inside the pile.")
 # </details>
 
 # %% [markdown]
-# ### Exercise 3. The gradient in one line
+# ### Exercise 6. The gradient in one line
 #
 # **Difficulty** ●●● · **about 20 minutes**
 #
@@ -1051,11 +1269,13 @@ print("Correct: the paired loss of 01 lives inside the pile.")
 # \qquad s_{ij} = \frac{u_i \cdot u_j}{\tau}.
 # $$
 #
-# **Predict before coding.** In how many cells of the table does row $u_k$ occur: in the $2B$ cells of its own
-# row, or in more?
-#
-# *Your prediction:* …
-#
+# **Predict before coding.** Take six rows, and leave out the diagonal. In how many of the 30 cells does row
+# $u_0$ occur: in the five of its own row, or in more?
+
+# %% tags=["prediction"]
+predict("cells with row 0, of 30", ...)
+
+# %% [markdown]
 # **Steps**
 #
 # 1. Compute the softmax along every row, with the row's own cell left out.
@@ -1066,7 +1286,7 @@ print("Correct: the paired loss of 01 lives inside the pile.")
 # **Useful**
 #
 # - `jax.nn.softmax(logits, axis=1)`; `without_self` from section 4.
-# - `jnp.eye(n)[answers]` puts a one into column `answers[i]` of row `i`.
+# - `jnp.eye(n, dtype=units.dtype)[answers]` puts a one into column `answers[i]` of row `i`.
 # - `table.T` turns "i asks about j" into "j asks about i".
 #
 # <details><summary>Hint 1</summary>
@@ -1087,16 +1307,20 @@ print("Correct: the paired loss of 01 lives inside the pile.")
 def row_gradient(units, temperature):
     """Gradient of NT-Xent with respect to its normalised rows.
 
-    Shape in and out: [2B, D]. The rows have length one.
+    Shape in and out: [2B, D], stacked. The rows have length one.
     """
     # TODO 1: probability = ...   [2B, 2B], softmax along each row without its own cell
     # TODO 2: partner = ...       [2B, 2B], one where the column is the row's partner
     # TODO 3: return ...          [2B, D], what both kinds of cells pass on to each row
     ### BEGIN SOLUTION
     probability = jax.nn.softmax(without_self(units @ units.T / temperature), axis=1)
-    partner = jnp.eye(len(units))[partners(len(units))]
+    partner = jnp.eye(len(units), dtype=units.dtype)[partners(len(units))]
     return (probability + probability.T - 2 * partner) @ units / (len(units) * temperature)
     ### END SOLUTION
+
+
+# %%
+judge(row_gradient)
 
 
 # %%
@@ -1105,36 +1329,10 @@ def unit_loss(units, temperature):
     return jnp.mean(costs(without_self(units @ units.T / temperature), partners(len(units))))
 
 
-def probed(gradient):
-    """One number out of a [6, 2] gradient, with another weight for each entry."""
-    if gradient is not None and np.shape(gradient) != (6, 2):
-        raise AssertionError(f"Expected the shape of the input, (6, 2), found {np.shape(gradient)}.")
-    return None if gradient is None else np.sum(np.asarray(gradient) * np.arange(1.0, 13.0).reshape(6, 2))
-
-
-# %%
 units = unit_rows(lopsided)
 by_autodiff = jax.grad(unit_loss)(units, 0.5)
-# Twelve weights of up to 12, so the rounding of the sum is larger than that of an entry.
-expect(
-    probed(row_gradient(units, 0.5)),
-    probed(by_autodiff),
-    100 * ROUNDING,
-    {
-        "the transpose is missing: rows are also asked about": 2.578095,
-        "the transpose stands alone: rows also ask": 1.139219,
-        "each row's own question counts twice; the second half comes from the transpose": 5.156191,
-        "the partner table is subtracted once; each of the two kinds of cells subtracts it": 3.304470,
-        "the partner table is missing": 2.891625,
-        "the division by the temperature is missing": 1.858657,
-        "this multiplies by the temperature; put both factors of the denominator into brackets": 0.9293285,
-        "the division is by B, not by 2B": 7.434628,
-        "the division by 2B is missing": 22.30388,
-        "the sign is turned round": -3.717314,
-        "a row's own cell is in the softmax; use `without_self`": 2.064449,
-        "the partner table is the identity; shift it by half a pile": 2.905042,
-    },
-)
+off_diagonal = ~jnp.eye(6, dtype=bool)
+outcome("cells with row 0, of 30", jnp.sum(off_diagonal[0]) + jnp.sum(off_diagonal[:, 0]))
 yours = row_gradient(units, 0.5)
 log.series("exercise/row_0", [*yours[0], jax.grad(pile_loss)(lopsided, 0.5)[0, 1]])
 log.claim(
@@ -1142,7 +1340,6 @@ log.claim(
     margin=ROUNDING - jnp.max(jnp.abs(yours - by_autodiff)),
     compared="ROUNDING - largest |your gradient - autodiff|",
 )
-print("Correct: one table, read along its rows and down its columns, moves every row.")
 
 # %% [markdown]
 # **Common mistake.** Leaving out the transpose. Each row then learns from its own question only, as if the
@@ -1154,10 +1351,10 @@ print("Correct: one table, read along its rows and down its columns, moves every
 # %% [markdown]
 # <details><summary>Read the result</summary>
 #
-# Row $u_k$ occurs in $4B - 2$ cells that count: the $2B - 1$ of its own row and the $2B - 1$ of its column.
-# So the gradient needs the table and its transpose, and nothing else: no second softmax. It also tells who is
-# pushed how hard. A rival counts by its probability twice, as answer to my question and as asker of its own,
-# and a close rival gets nearly all of the force.
+# Row $u_k$ occurs in $4B - 2$ cells that count, ten of 30 here: the $2B - 1$ of its own row and the $2B - 1$ of
+# its column. One table, read along its rows and down its columns, moves every row, with no second softmax. It also
+# tells who is pushed how hard. A rival counts by its probability twice, as answer to my question and as asker of
+# its own, and a close rival gets nearly all of the force.
 #
 # The step through the normalisation follows, as in section 6 of `01`. Row 0 of the batch is $(2, 0)$, and
 # your gradient for it is -0.243<!-- record: exercise/row_0[0] --> along the row and
@@ -1170,6 +1367,70 @@ print("Correct: one table, read along its rows and down its columns, moves every
 # </details>
 
 # %% [markdown]
+# ### Exercise 7. Diagnose a broken run
+#
+# **Difficulty** ●●○ · **about 10 minutes**
+#
+# A new NT-Xent is tried on three batches at temperature 1 before it trains. Which mistake has it?
+#
+# | reported | value |
+# |---|---|
+# | one pair of equal rows | `0.693` |
+# | two orthogonal pairs | `1.006` |
+# | four equal rows | `1.386` |
+#
+# - **a**: The means of the two views are added, not averaged.
+# - **b**: Rows of the anchor's own view are left out.
+# - **c**: The views are interleaved, but taken as stacked.
+# - **d**: Each row is a candidate for itself.
+#
+# **Steps**
+#
+# 1. Work out by hand what each batch should cost. Section 5 has two of the three.
+# 2. For each cause, work out what *it* would report for one pair.
+# 3. Check what is left against the other two lines, and type its letter.
+#
+# <details><summary>Hint 1</summary>
+#
+# One pair, done right, has no rival and costs 0. Twice 0 is 0, and a change of order among two equal rows changes
+# nothing.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# `0.693` is $\log 2$ and `1.386` is $\log 4$: guessing among two, and among four. How many candidates should there
+# have been?
+#
+# </details>
+
+# %% tags=["exercise"]
+answer = ...  # one of "a", "b", "c", "d"
+### BEGIN SOLUTION
+answer = "d"
+### END SOLUTION
+
+# %%
+judge(answer, exercise="broken_run_02")
+
+# %% [markdown]
+# **Common mistake.** Testing with the two orthogonal pairs alone. Their value is too large, and many mistakes make
+# it so. The two degenerate batches tell which.
+
+# %% [markdown]
+# <!-- SOLUTION -->
+
+# %% [markdown]
+# <details><summary>Read the result</summary>
+#
+# Both degenerate batches report the logarithm of one candidate too many. Two orthogonal pairs agree: the sum holds
+# $e$ twice, once for the partner and once for the row itself, and $2e^0$, so each row costs
+# $\log(2e + 2) - 1 = \log(2 + 2/e)$. This mistake is named `self` in the table of section 11, and one pair was
+# enough to catch it there.
+#
+# </details>
+
+# %% [markdown]
 # ## What have we shown?
 #
 # The lab ends with every partner found among eleven candidates. What has it learnt? **Nothing about the
@@ -1177,9 +1438,6 @@ print("Correct: one table, read along its rows and down its columns, moves every
 # them partners and trained them. There was no picture, no view, no encoder, and no row that was held back. It
 # shows that loss, gradient and optimiser work together, and that 96 free numbers can satisfy any pairing you
 # like. That is a warning, too: whatever can memorise the pairing needs a test on sources it has not seen.
-#
-# Save this notebook under a name of your own. Your predictions, your code and one mistake you now recognise by
-# its number are the evidence worth keeping.
 #
 # ## Check your understanding
 #
@@ -1239,7 +1497,20 @@ print("Correct: one table, read along its rows and down its columns, moves every
 # **Back:** `01_paired_views` has the pairing, the temperature and collapse at length. **Next:** `03_clip`
 # goes back to two piles, an image and a text each, and learns the temperature. `04_image_views` trains an
 # encoder on real views with the loss you have just written.
+
+# %% [markdown]
+# ## Keep your evidence
 #
+# The next cell saves `portfolio-02_nt_xent.html` beside this notebook: one page for any browser, without a network,
+# with your predictions and their outcomes, your code and what the judge said to it, the figures, and your numbers
+# against the recorded run. Save the notebook as well, with a line on one mistake you now recognise by its number.
+
+# %%
+passed = sorted({each["exercise"] for each in evidence()["attempts"] if each["passed"]})
+log.text("exercises/passed", ", ".join(passed))
+log.portfolio(evidence())
+
+# %% [markdown]
 # One cell is left: it closes the log.
 
 # %%

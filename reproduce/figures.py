@@ -11,9 +11,11 @@ import math
 import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure as Canvas
 
-from .figure_data import Bar, FigureData, Heatmap, Line, Number, Panel
+from . import pictures
+from .figure_data import Bar, FigureData, Heatmap, Images, Line, Number, Panel
 
 # Okabe and Ito's palette: told apart with any common form of colour blindness, and by dash pattern as well.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -36,6 +38,10 @@ STYLE = {
     "axes.spines.right": False,
     "axes.grid": False,
     "legend.frameon": False,
+    "legend.facecolor": "white",
+    "legend.edgecolor": "none",
+    "legend.framealpha": 0.9,
+    "legend.fancybox": False,
 }
 
 
@@ -62,7 +68,7 @@ def as_html(data: FigureData) -> str:
 
 
 def _draw(canvas: Canvas, place: int, panel: Panel, width: float) -> None:
-    right = COLOUR_BAR if isinstance(panel, Heatmap) else RIGHT
+    right = COLOUR_BAR if isinstance(panel, Heatmap | Images) else RIGHT
     span = PANEL_WIDTH - LEFT - right
     height = PANEL_HEIGHT - BOTTOM - TOP
     left = place * PANEL_WIDTH + LEFT
@@ -76,7 +82,14 @@ def _draw(canvas: Canvas, place: int, panel: Panel, width: float) -> None:
         _bar(axes, panel)
     else:
         bar_at = ((left + span + 0.12) / width, BOTTOM / PANEL_HEIGHT, 0.14 / width, height / PANEL_HEIGHT)
-        _heatmap(canvas, axes, canvas.add_axes(bar_at), panel)
+        bar_axes = canvas.add_axes(bar_at)
+        colours = _heatmap(axes, panel) if isinstance(panel, Heatmap) else pictures.draw(axes, panel, span, height)
+        axes.tick_params(length=0)
+        for side in axes.spines.values():
+            side.set_visible(False)
+        canvas.colorbar(colours, cax=bar_axes)
+        bar_axes.set_ylabel(panel.unit, parse_math=False)
+        bar_axes.tick_params(labelsize=8)
 
 
 def _line(axes, panel: Line) -> None:
@@ -122,11 +135,13 @@ def _levels_and_legend(axes, panel: Line | Bar, place: str = "best", columns: in
         axes.axhline(_floats([level.y])[0], color=GREY, linestyle=dashes, linewidth=1, label=level.label)
     handles, labels = axes.get_legend_handles_labels()
     if labels:
-        for text in axes.legend(handles, labels, loc=place, ncols=columns).get_texts():
+        # White paper under the legend of curves: a level may run behind it.
+        paper = isinstance(panel, Line)
+        for text in axes.legend(handles, labels, loc=place, ncols=columns, frameon=paper).get_texts():
             text.set_parse_math(False)
 
 
-def _heatmap(canvas: Canvas, axes, bar_axes, panel: Heatmap) -> None:
+def _heatmap(axes, panel: Heatmap) -> ScalarMappable:
     values = np.array([_floats(row) for row in panel.values])
     finite = values[np.isfinite(values)]
     if panel.diverging:
@@ -140,31 +155,32 @@ def _heatmap(canvas: Canvas, axes, bar_axes, panel: Heatmap) -> None:
     axes.invert_yaxis()
     axes.set_xticks(np.arange(len(panel.columns)) + 0.5, panel.columns, parse_math=False)
     axes.set_yticks(np.arange(len(panel.rows)) + 0.5, panel.rows, parse_math=False)
-    axes.tick_params(length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
     if values.size <= 100:
         _write_values(axes, mesh, values)
-    canvas.colorbar(mesh, cax=bar_axes)
-    bar_axes.set_ylabel(panel.unit, parse_math=False)
-    bar_axes.tick_params(labelsize=8)
+    return mesh
 
 
 def _write_values(axes, mesh, values: np.ndarray) -> None:
     for (row, column), value in np.ndenumerate(values):
-        red, green, blue, opacity = mesh.cmap(mesh.norm(value))
-        # Relative luminance (WCAG): dark text on light cells, light text on dark ones. NaN has no colour at all.
-        dark = opacity > 0 and 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45
-        text = f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
         axes.text(
             column + 0.5,
             row + 0.5,
-            text,
+            f"{value:.2f}".replace("-", "\N{MINUS SIGN}"),
             ha="center",
             va="center",
-            color="white" if dark else "black",
-            fontsize=9,
+            color=_readable_on(mesh.cmap(mesh.norm(value))),
+            fontsize=9 if values.size <= 36 else 7,
         )
+
+
+def _readable_on(colour: tuple[float, float, float, float]) -> str:
+    """Black or white, whichever stands out more from the colour (contrast ratio of WCAG 2)."""
+    if colour[3] == 0:  # NaN has no colour at all: it stands on the white page.
+        return "black"
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    # Black has the ratio (luminance + 0.05) / 0.05, white 1.05 / (luminance + 0.05).
+    return "black" if (luminance + 0.05) ** 2 >= 1.05 * 0.05 else "white"
 
 
 def _floats(values: list[Number]) -> list[float]:

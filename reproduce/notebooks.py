@@ -164,10 +164,13 @@ def learner(source: Source) -> nbformat.NotebookNode:
 def _split(code: str, path: Path) -> tuple[str, str]:
     """An exercise cell as stub and as solution."""
     pattern = re.compile(rf"^([ \t]*){BEGIN}\n(.*?)^[ \t]*{END}$", re.MULTILINE | re.DOTALL)
-    stub, count = pattern.subn(lambda match: f"{match[1]}{STUB}", code)
+    # Outside a function there is an answer to be typed in, `answer = ...`; the solution below it goes without a trace.
+    stub, count = pattern.subn(lambda match: match[1] and f"{match[1]}{STUB}", code)
+    stub = stub.rstrip()
     if {code.count(BEGIN), code.count(END)} != {count}:
         raise NotebookError(f"{path}: {BEGIN} and {END} must stand in pairs, each on a line of its own.")
-    markers = re.compile(rf"^[ \t]*(?:{BEGIN}|{END}|# TODO.*)\n?", re.MULTILINE)
+    # What waits for an answer goes too: the solution says it again with the answer in place.
+    markers = re.compile(rf"^(?:[ \t]*(?:{BEGIN}|{END}|# TODO.*)|\w+ = \.\.\.(?:[ \t]+#.*)?)\n?", re.MULTILINE)
     return stub, markers.sub("", code).strip()
 
 

@@ -60,6 +60,7 @@ RATE = 0.5
 STEPS = 3
 
 # %%
+from contrastive_jax.exercises import judge
 from reproduce.log import RunLog
 
 log = RunLog(
@@ -81,6 +82,9 @@ def double(x):
     return 2 * x
     ### END SOLUTION
 
+
+# %%
+judge(double)
 
 # %% [markdown]
 # **Common mistake.** Squaring.
@@ -207,7 +211,7 @@ class Demo:
             records.write_atomically(self.recorded.record(precision), content)
             sha256 = records.parse(content, "built").sha256
             precisions[precision] = noise.PrecisionNoise(sha256, {"no-fusion": "--flag"}, {})
-        records.write_atomically(self.recorded.noise, noise.encode(noise.NoiseFile(noise.SCHEMA, STEM, precisions)))
+        records.write_atomically(self.recorded.noise, noise.encode(noise.NoiseFile(noise.SCHEMA, STEM, precisions, [])))
         log = plain_log.render(records.read(self.recorded.record("float32")))
         records.write_atomically(self.recorded.log, log.encode())
         records.write_atomically(folder / "ENVIRONMENT.json", environment.encode_recorded(both_environments()))

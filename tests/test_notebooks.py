@@ -116,7 +116,7 @@ def test_only_code_counts_for_the_digest(tmp_path):
 
 def test_ids_follow_content(tmp_path):
     before = read(tmp_path, SOURCE).notebook.cells
-    inserted = replaced("# %%\nfrom reproduce", "# %%\nimport math\n\n# %%\nfrom reproduce")
+    inserted = replaced("# %%\nfrom contrastive_jax", "# %%\nimport math\n\n# %%\nfrom contrastive_jax")
     after = read(tmp_path, inserted).notebook.cells
     assert [cell.id for cell in after if cell.source != "import math"] == [cell.id for cell in before]
     changed = read(tmp_path, replaced("STEPS = 3", "STEPS = 4")).notebook.cells
@@ -140,7 +140,7 @@ def test_the_solved_notebook_keeps_everything(tmp_path):
     assert prose_of(solved) == [text for text in prose_of(source.notebook) if "SOLUTION" not in text]
     assert [cell.id for cell in solved.cells] == [c.id for c in source.notebook.cells if "<!-- SOL" not in c.source]
     tags = [cell.metadata.get("tags", []) for cell in solved.cells if cell.cell_type == "code"]
-    assert tags == [["parameters"], [], ["exercise"], []]
+    assert tags == [["parameters"], [], ["exercise"], [], []]
 
 
 def test_the_learner_gets_a_stub_and_a_folded_solution(tmp_path):
@@ -173,6 +173,7 @@ class Both:
         return 2
         ### END SOLUTION
 
+third = ...
 ### BEGIN SOLUTION
 third = 3
 ### END SOLUTION
@@ -188,12 +189,14 @@ def test_several_solutions_keep_their_indentation(tmp_path):
     stub = next(code for code in code_of(learner) if "class Both" in code)
     raising = 'raise NotImplementedError("write this part, then run the cell again")'
     assert stub == (
-        f"class Both:\n    def first(self):\n        {raising}\n\n    def second(self):\n        {raising}\n\n{raising}"
+        f"class Both:\n    def first(self):\n        {raising}\n\n    def second(self):\n        {raising}\n\n"
+        "third = ..."
     )
     solution = [text for text in prose_of(learner) if "<details>" in text][1]
     scope: dict = {}
     exec(solution.partition("```python\n")[2].partition("\n```")[0], scope)
     assert (scope["Both"]().first(), scope["Both"]().second(), scope["third"]) == (1, 2, 3)
+    assert "..." not in solution
     assert "SOLUTION" not in solution
 
 
@@ -353,7 +356,7 @@ def has_whole_exercises(source: Source):
         end = rest[0] if rest else len(cells)
         before, after = ("\n".join(c.source for c in part) for part in (cells[passed:place], cells[place:end]))
         wanted = [(before, word) for word in ("Difficulty", "minutes", "Hint 1", "Hint 2")]
-        wanted += [(after, "Common mistake"), (cell.source, notebooks.BEGIN)]
+        wanted += [(after, "Common mistake"), (after, "judge("), (cell.source, notebooks.BEGIN)]
         yield from (f"exercise without {word!r}" for text, word in wanted if word not in text)
         passed = end
 
@@ -426,6 +429,7 @@ LAST = "# %%\nlog.close()"
         ("# **Common mistake.** Squaring.", "# Squaring.", "has_whole_exercises"),
         ("Hint 2: think again.", "", "has_whole_exercises"),
         ("**Difficulty** one of three, 5 minutes.", "**Difficulty** one of three.", "has_whole_exercises"),
+        ("judge(double)", "double(3)", "has_whole_exercises"),
         (' tags=["exercise"]', "", "has_whole_exercises"),
     ],
 )
@@ -463,7 +467,7 @@ def test_a_copy_that_is_out_of_step_is_noticed(tmp_path):
 
 
 def stubs_that_do_not_raise(source: Source) -> list[str]:
-    """Functions of the exercises that a learner could leave as they are without being told."""
+    """Functions and answers of the exercises that a learner could leave as they are without being told."""
     found = []
     for cell in notebooks.learner(source).cells:
         if "exercise" not in cell.metadata.get("tags", []):
@@ -474,7 +478,7 @@ def stubs_that_do_not_raise(source: Source) -> list[str]:
         exec(cell.source, scope)
         functions = [value for value in scope.values() if inspect.isfunction(value)]
         found += [function.__name__ for function in functions if not _raises(function)]
-        found += [] if functions else [cell.source]
+        found += [] if functions or scope.get("answer") is ... else [cell.source]
     return found
 
 
@@ -497,5 +501,9 @@ def test_a_stub_that_passes_for_a_solution_is_noticed(tmp_path):
     assert stubs_that_do_not_raise(read(tmp_path, SOURCE)) == []
     scaffold = replaced("    ### BEGIN SOLUTION", "    y = table(x)[0] / SCALE\n    ### BEGIN SOLUTION")
     assert stubs_that_do_not_raise(read(tmp_path, scaffold)) == []
+    answer = 'answer = ...\n### BEGIN SOLUTION\nanswer = "b"\n### END SOLUTION\n'
+    cell = SOURCE.partition('# %% tags=["exercise"]\n')[2].partition("\n\n# %%")[0]
+    assert stubs_that_do_not_raise(read(tmp_path, replaced(cell, answer))) == []
+    assert stubs_that_do_not_raise(read(tmp_path, replaced(cell, answer.replace("= ...", '= "b"')))) != []
     after_return = replaced("    ### BEGIN SOLUTION", "    if x:\n        return 2\n    ### BEGIN SOLUTION")
     assert stubs_that_do_not_raise(read(tmp_path, after_return)) == ["double"]
