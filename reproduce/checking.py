@@ -1,10 +1,13 @@
 """Everything `check` holds against the committed reference: runs, prose, learner's copies and figures."""
 
+import contextlib
 from pathlib import Path
 
 from . import environment, figures, freshness, noise, notebooks, quoted, records
-from .checkout import Checkout
+from .causes import explain
+from .checkout import Checkout, RecordedRun, RunFolder
 from .compare import compare
+from .environment import Environment
 from .errors import HarnessError
 from .execute import FINISHED, Outcome
 from .figure_data import FigureData
@@ -18,11 +21,12 @@ def check_notebook(checkout: Checkout, path: Path) -> NotebookCheck:
     except HarnessError as error:
         broken = RunCheck(incomplete=Outcome("the source cannot be run", str(error)))
         return NotebookCheck(path.stem, dict.fromkeys(records.PRECISIONS, broken))
-    runs = {precision: _run(checkout, source, precision) for precision in records.PRECISIONS}
+    runs = {precision: check_run(checkout, source, precision) for precision in records.PRECISIONS}
     return NotebookCheck(source.stem, runs, artefact_problems(checkout, source))
 
 
-def _run(checkout: Checkout, source: notebooks.Source, precision: str) -> RunCheck:
+def check_run(checkout: Checkout, source: notebooks.Source, precision: str) -> RunCheck:
+    """Check one run against the reference, within the reference's floors."""
     folder = checkout.run(source.stem, precision)
     status = freshness.read_status(folder)
     if status is None:
@@ -39,12 +43,26 @@ def _run(checkout: Checkout, source: notebooks.Source, precision: str) -> RunChe
             return RunCheck(cannot="the run is older than the code of the packages; make reproduce runs it again")
         reference = checkout.reference(source.stem)
         expected = records.read(reference.record(precision))
-        measured = noise.read(reference.noise).precisions.get(precision)
+        measured_noise = noise.read(reference.noise)
+        measured = measured_noise.precisions.get(precision)
     except HarnessError as error:
         return RunCheck(cannot=str(error))
     if measured is None or measured.record_sha256 != expected.sha256:
         return RunCheck(cannot=f"{reference.noise}: measured on another record than {reference.record(precision).name}")
-    return RunCheck(comparison=compare(expected, found, measured.floors))
+    result = compare(expected, found, measured.floors)
+    return RunCheck(result, explain(result, *_environments(reference, folder, precision), measured_noise.stream_free))
+
+
+def _environments(
+    reference: RecordedRun, run: RunFolder, precision: str
+) -> tuple[Environment | None, Environment | None]:
+    """What both were made with; that a file is damaged is told elsewhere, and leaves a cause unknown."""
+    recorded = found = None
+    with contextlib.suppress(HarnessError):
+        recorded = environment.read_recorded(reference.folder)[precision]
+    with contextlib.suppress(HarnessError):
+        found = environment.read(run.environment)
+    return recorded, found
 
 
 def artefact_problems(checkout: Checkout, source: notebooks.Source) -> list[str]:

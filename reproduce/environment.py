@@ -20,23 +20,29 @@ from .records import PRECISIONS, write_atomically
 TARGET_VARIABLE = "REPRODUCE_ENVIRONMENT"
 PREFIX_VARIABLE = "REPRODUCE_PREFIX"
 PACKAGES = ("jax", "jaxlib", "numpy", "ml_dtypes", "optax", "scipy", "matplotlib", "papermill", "ipykernel")
-# The instruction sets XLA chooses between.
-FEATURES = (
-    "sse4_2",
-    "avx",
-    "avx2",
-    "fma",
-    "avx512f",
-    "avx512_vnni",
-    "avx512_bf16",
-    "amx_bf16",
-    "asimd",
-    "sve",
-)
+# The instruction sets XLA chooses between, each with the limit of --xla_cpu_max_isa that first lets it in. Limits stand
+# in XLA's own order; other processors than x86 have none.
+LIMITS = ("SSE4_2", "AVX", "AVX2", "AVX512", "AVX512_VNNI", "AVX512_BF16", "AMX", "AMX_FP16")
+FEATURES = {
+    "sse4_2": "SSE4_2",
+    "avx": "AVX",
+    "avx2": "AVX2",
+    "fma": "AVX2",
+    "avx512f": "AVX512",
+    "avx512_vnni": "AVX512_VNNI",
+    "avx512_bf16": "AVX512_BF16",
+    "amx_bf16": "AMX",
+    "asimd": "",
+    "sve": "",
+}
 
 
 class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One run's environment; `probes` are fingerprints of small computations in the run's precision."""
+    """One run's environment.
+
+    `cpu_features` are the instruction sets the run could use: those of the processor, within the limit of the flags.
+    `probes` are fingerprints of small computations in the run's precision.
+    """
 
     date: str
     python: str
@@ -83,6 +89,15 @@ def processor() -> tuple[str, list[str]]:
     return (model[1] if model else platform.machine()), [name for name in FEATURES if name in offered]
 
 
+def usable(offered: list[str], xla_flags: str) -> list[str]:
+    """The instruction sets that XLA may use: those offered, within the limit that the last such flag sets."""
+    named = re.findall(r"--xla_cpu_max_isa=(\S+)", xla_flags)
+    if not named or named[-1].upper() not in LIMITS:
+        return offered
+    allowed = LIMITS[: LIMITS.index(named[-1].upper()) + 1]
+    return [name for name in offered if FEATURES[name] in ("", *allowed)]
+
+
 def threads() -> int:
     """Processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -106,7 +121,7 @@ def capture() -> Environment:
         system=platform.system(),
         machine=platform.machine(),
         processor=name,
-        cpu_features=features,
+        cpu_features=usable(features, os.environ.get("XLA_FLAGS", "")),
         threads=threads(),
         versions=versions(),
         flags=flags(),

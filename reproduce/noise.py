@@ -5,6 +5,9 @@ precision is one more perturbation: the same mathematics, rounded elsewhere. (Fl
 another JAX release rounds differently, a difference of two nearly equal cosines, say.) A difference is allowed up to
 `FLOORS` floors plus `ULPS` units in the last place. A floor measured on few perturbations can be small by luck (a
 curve of deviations crosses zero), so a number of a list borrows the largest floor of its neighbours.
+
+Once more it is run with JAX's other random stream. That moves no floor; it shows which entries owe nothing to the
+stream, and so can be compared with a run that had another.
 """
 
 import hashlib
@@ -21,7 +24,7 @@ from .records import Record, key
 
 FLOORS = 10
 ULPS = 4
-SCHEMA = 1
+SCHEMA = 2
 
 # Each changes how XLA's CPU backend rounds: which operations share a loop, which are reordered or contracted, and
 # how wide the vectors are that a sum is split into.
@@ -36,6 +39,10 @@ PERTURBATIONS = {
 FINER = 2.0**-29
 OTHER_PRECISION = "other-precision"
 
+# JAX has two random streams, and this says which; the default changed with JAX 0.5.0.
+STREAM_SETTING = "JAX_THREEFRY_PARTITIONABLE"
+OTHER_STREAM = "other-stream"
+
 Floors = dict[str, dict[str, list[float]]]
 
 
@@ -48,12 +55,20 @@ class PrecisionNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NoiseFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Floors of a notebook in both precisions, and the digest of both: a floor raised by hand would excuse anything."""
+    """Floors of a notebook in both precisions, and the entries that stayed the same with the other random stream.
+
+    It carries a digest of itself, because a floor raised by hand would excuse anything.
+    """
 
     schema: int
     stem: str
     precisions: dict[str, PrecisionNoise]
+    stream_free: list[str]
     sha256: str = ""
+
+
+class _Schema(msgspec.Struct, frozen=True):
+    schema: int
 
 
 def perturbations() -> dict[str, str]:
@@ -98,6 +113,12 @@ def _widen(floors: dict[str, list[float]], entry, other, perturbation: str, scal
             if isinstance(value, int) != isinstance(moved, int) or (isinstance(value, int) and value != moved):
                 raise HarnessError(f"{where}: {value} becomes {moved} under {perturbation}; integers may not move.")
             floors[path][index] = max(floors[path][index], _rounded_up(scale * abs(moved - value)))
+
+
+def stream_free(reference: Record, other_stream: Record) -> list[str]:
+    """The entries of `reference` that are the same, to the bit, in a run that differs in its random stream only."""
+    there = {key(entry): entry for entry in other_stream.entries}
+    return [key(entry) for entry in reference.entries if there.get(key(entry)) == entry]
 
 
 def _rounded_up(move: float) -> float:
@@ -146,15 +167,18 @@ def read(path: Path) -> NoiseFile:
         HarnessError: it is missing, damaged, or of another schema.
     """
     try:
-        noise = msgspec.json.decode(path.read_bytes(), type=NoiseFile)
+        content = path.read_bytes()
+        schema = msgspec.json.decode(content, type=_Schema).schema
+        if schema != SCHEMA:
+            raise HarnessError(f"{path}: noise schema {schema}, expected {SCHEMA}. Record the notebook again.")
+        noise = msgspec.json.decode(content, type=NoiseFile)
     except (OSError, msgspec.DecodeError) as error:
         raise HarnessError(f"{path}: not readable noise floors: {error}. Record the notebook again.") from None
-    if noise.schema != SCHEMA:
-        raise HarnessError(f"{path}: noise schema {noise.schema}, expected {SCHEMA}. Record the notebook again.")
     if noise.sha256 != _digest(noise):
         raise HarnessError(f"{path}: edited after recording: its digest does not fit its floors. Restore the file.")
     return noise
 
 
 def _digest(noise: NoiseFile) -> str:
-    return hashlib.sha256(msgspec.json.encode(noise.precisions, order="deterministic")).hexdigest()
+    said = [noise.precisions, noise.stream_free]
+    return hashlib.sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()

@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
-from . import noise, records
+from . import environment, noise, records
+from .causes import explain
 from .compare import Comparison, compare
-from .errors import AGREES, CANNOT_COMPARE, DIFFERS, HarnessError
+from .errors import AGREES, CANNOT_COMPARE, HarnessError
+from .results import RunCheck
 
 MAX_FILES = 1000
 
 
-def compare_paths(a: Path, b: Path, nb: str = "") -> dict[str, Comparison]:
+def compare_paths(a: Path, b: Path, nb: str = "") -> dict[str, RunCheck]:
     """Compare two record files, or the records of two folders by name. What one folder lacks is not comparable.
 
     Raises:
@@ -22,7 +24,7 @@ def compare_paths(a: Path, b: Path, nb: str = "") -> dict[str, Comparison]:
         raise HarnessError(f"{a} and {b}: expected two files or two folders, found one of each.")
     if a.is_file():
         return {f"{a.name} and {b.name}": _pair(a, b)}
-    ours, theirs = _records(a, nb), _records(b, nb)
+    ours, theirs = record_files(a, nb), record_files(b, nb)
     if not set(ours) & set(theirs):
         raise HarnessError(f"{a} and {b} have no record in common: {_names(ours)} against {_names(theirs)}.")
     results = {}
@@ -31,28 +33,32 @@ def compare_paths(a: Path, b: Path, nb: str = "") -> dict[str, Comparison]:
             results[name] = _pair(ours[name], theirs[name])
         else:
             lacking = b if name in ours else a
-            results[name] = Comparison(not_comparable=(f"{lacking} has no such record; --nb picks notebooks",))
+            missing = Comparison(not_comparable=(f"{lacking} has no such record; --nb picks notebooks",))
+            results[name] = RunCheck(comparison=missing)
     return results
 
 
-def status(results: dict[str, Comparison]) -> int:
+def status(results: dict[str, RunCheck]) -> int:
     """The exit status of all comparisons together."""
-    if any(result.not_comparable for result in results.values()):
-        return CANNOT_COMPARE
-    return AGREES if all(result.agrees for result in results.values()) else DIFFERS
+    return max(result.status for result in results.values())
 
 
-def closing_sentence(results: dict[str, Comparison], a: Path, b: Path) -> str:
+def closing_sentence(results: dict[str, RunCheck], a: Path, b: Path) -> str:
     """The one sentence that says how it went."""
     code = status(results)
-    off = ", ".join(name for name, result in results.items() if not result.agrees)
+    off = ", ".join(name for name, result in results.items() if result.status != AGREES)
     if code == AGREES:
-        numbers = sum(result.numbers for result in results.values())
+        numbers = sum(result.comparison.numbers for result in results.values() if result.comparison)
         return f"Agrees: all {numbers} numbers of {len(results)} record(s) in {b} agree with {a}."
     return f"Cannot compare: {off}." if code == CANNOT_COMPARE else f"{b} differs from {a} in: {off}."
 
 
-def _records(folder: Path, nb: str) -> dict[str, Path]:
+def record_files(folder: Path, nb: str) -> dict[str, Path]:
+    """The records of a folder by name, of recorded runs or of run folders.
+
+    Raises:
+        HarnessError: there are too many.
+    """
     found = sorted(folder.glob("*.jsonl")) or sorted(folder.glob("*/record.jsonl"))
     if len(found) > MAX_FILES:
         raise HarnessError(f"{folder}: {len(found)} records, at most {MAX_FILES} are compared.")
@@ -64,14 +70,41 @@ def _names(found: dict[str, Path]) -> str:
     return ", ".join(found) or "none"
 
 
-def _pair(a: Path, b: Path) -> Comparison:
+def _pair(a: Path, b: Path) -> RunCheck:
     expected, found = records.read(a), records.read(b)
-    return compare(expected, found, _floors(a, expected))
+    floors, stream_free = measured_beside(a, expected)
+    result = compare(expected, found, floors)
+    return RunCheck(
+        result,
+        explain(
+            result, environment_of(a, expected.header.precision), environment_of(b, found.header.precision), stream_free
+        ),
+    )
 
 
-def _floors(path: Path, record: records.Record) -> noise.Floors | None:
+def measured_beside(path: Path, record: records.Record) -> tuple[noise.Floors | None, list[str]]:
+    """The noise floors of a record, and its entries that owe nothing to the stream, where they lie beside it.
+
+    Raises:
+        HarnessError: they are there and cannot be read.
+    """
     beside = path.parent / f"{record.header.stem}.noise.json"
     if not beside.exists():
-        return None
-    measured = noise.read(beside).precisions.get(record.header.precision)
-    return measured.floors if measured and measured.record_sha256 == record.sha256 else None
+        return None, []
+    file = noise.read(beside)
+    measured = file.precisions.get(record.header.precision)
+    if measured is None or measured.record_sha256 != record.sha256:
+        return None, []
+    return measured.floors, file.stream_free
+
+
+def environment_of(path: Path, precision: str) -> environment.Environment | None:
+    """What a record was made with, as a recorded run or a run folder has it beside the record; None without it.
+
+    Raises:
+        HarnessError: it is there and cannot be read.
+    """
+    if (path.parent / "ENVIRONMENT.json").exists():
+        return environment.read_recorded(path.parent)[precision]
+    beside = path.parent / "environment.json"
+    return environment.read(beside) if beside.exists() else None

@@ -61,7 +61,9 @@ def files(checkout: Checkout, source: notebooks.Source) -> dict[str, bytes]:
         if precision == "float32":
             about = environment.describe(environment.read(run.environment))
             made[names.log.name] = plain_log.render(record, about).encode()
-    made[names.noise.name] = noise.encode(noise.NoiseFile(noise.SCHEMA, source.stem, precisions))
+    other_stream = records.read(checkout.perturbed_run(source.stem, "float32", noise.OTHER_STREAM).record)
+    free = noise.stream_free(plain["float32"], other_stream)
+    made[names.noise.name] = noise.encode(noise.NoiseFile(noise.SCHEMA, source.stem, precisions, free))
     return made
 
 

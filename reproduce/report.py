@@ -1,17 +1,15 @@
-"""What `run`, `check` and `compare` say to a person in a terminal, and to a machine as JSON."""
+"""What `run`, `check` and `compare` say to a person in a terminal."""
 
-from typing import Any
-
-import msgspec
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .compare import Comparison, Difference, Verdict
+from .causes import Cause
+from .compare import Difference, Verdict
 from .errors import AGREES, CANNOT_COMPARE, DIFFERS, RUN_FAILED
 from .execute import Outcome
-from .noise import FLOORS, ULPS
-from .results import NotebookCheck, RunCheck
+from .results import NotebookCheck, RunCheck, closing_sentence, count
+from .verdicts import off_by
 
 SHOWN = 8
 NEXT_STEP = {
@@ -44,42 +42,18 @@ def show_checks(
         for precision, run in check.runs.items():
             _details(console, f"{check.stem} {precision}", run, everything=everything)
         _problems(console, check.problems)
+    runs = {f"{check.stem} {precision}": run for check in checks for precision, run in check.runs.items()}
+    show_causes(console, runs)
     _problems(console, texts)
     status = max([check.status for check in checks] + [DIFFERS if texts else AGREES])
     console.print(f"\n[bold]{escape(closing_sentence(checks, texts, reference, status))}[/]", highlight=False)
     return status
 
 
-def closing_sentence(checks: list[NotebookCheck], texts: list[str], reference: str, status: int) -> str:
-    """The one sentence that says how it went."""
-    off = ", ".join(check.stem for check in checks if check.status != AGREES) or "README.md"
-    numbers = sum(run.comparison.numbers for check in checks for run in check.runs.values() if run.comparison)
-    if status == AGREES:
-        return (
-            f"Agrees: all {numbers} numbers of {_count(len(checks), 'notebook')} agree with the reference {reference}."
-        )
-    if status == RUN_FAILED:
-        return f"A run failed, so nothing can be said of all of {off}; the reference {reference} is unchanged."
-    if status == CANNOT_COMPARE:
-        return f"Cannot compare {off} with the reference {reference}; see above for the next step."
-    entries = sum(
-        not entry.verdict.agrees
-        for check in checks
-        for run in check.runs.values()
-        if run.comparison
-        for entry in run.comparison.entries
-    )
-    stale = any(run.comparison and run.comparison.stale for check in checks for run in check.runs.values())
-    parts = [_count(entries, "entry", "entries")] if entries else []
-    parts += ["what they were made from"] if stale else []
-    parts += ["the files listed"] if any(check.problems for check in checks) or texts else []
-    return f"Differs from the reference {reference} in {' and '.join(parts)}: {off}."
-
-
-def show_comparison(console: Console, name: str, result: Comparison, *, everything: bool) -> None:
+def show_comparison(console: Console, name: str, run: RunCheck, *, everything: bool) -> None:
     """Print one comparison of two recorded runs."""
-    console.print(f"{escape(name)}: {_cell(RunCheck(comparison=result))}", highlight=False)
-    _details(console, name, RunCheck(comparison=result), everything=everything)
+    console.print(f"{escape(name)}: {_cell(run)}", highlight=False)
+    _details(console, name, run, everything=everything)
 
 
 def show_failure(console: Console, name: str, outcome: Outcome, folder: str) -> None:
@@ -100,50 +74,6 @@ def show_failure(console: Console, name: str, outcome: Outcome, folder: str) -> 
 def _next_step(outcome: Outcome) -> str:
     # The status of a run may have been left by another version of the harness.
     return NEXT_STEP.get(outcome.ended, "Run again.")
-
-
-def as_json(checks: list[NotebookCheck], texts: list[str], reference: str) -> bytes:
-    """The checks for a machine: verdicts, every difference, problems, status."""
-    status = max([check.status for check in checks] + [DIFFERS if texts else AGREES])
-    answer: dict[str, Any] = {
-        "reference": reference,
-        "status": status,
-        "sentence": closing_sentence(checks, texts, reference, status),
-        "allowed": {"floors": FLOORS, "ulps": ULPS},
-        "notebooks": [
-            {
-                "stem": check.stem,
-                "status": check.status,
-                "problems": check.problems,
-                "runs": {precision: _run_json(run) for precision, run in check.runs.items()},
-            }
-            for check in checks
-        ],
-        "problems": texts,
-    }
-    return msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n"
-
-
-def comparison_json(result: Comparison) -> dict[str, Any]:
-    """One comparison for a machine."""
-    fields = {name: getattr(result, name) for name in ("not_comparable", "stale", "numbers", "claims", "largest")}
-    differences = [each for entry in result.entries for each in entry.differences]
-    return {
-        **fields,
-        "verdict": "not comparable" if result.not_comparable else result.verdict,
-        "agrees": result.agrees,
-        "entries": {entry.key: entry.verdict for entry in result.entries},
-        "differences": [msgspec.to_builtins(each) for each in differences],
-    }
-
-
-def _run_json(run: RunCheck) -> dict[str, Any]:
-    answer: dict[str, Any] = {"status": run.status}
-    if run.incomplete:
-        answer["incomplete"] = msgspec.to_builtins(run.incomplete)
-    if run.cannot:
-        answer["cannot"] = run.cannot
-    return answer | (comparison_json(run.comparison) if run.comparison else {})
 
 
 def _cell(run: RunCheck) -> str:
@@ -193,19 +123,45 @@ def _details(console: Console, name: str, run: RunCheck, *, everything: bool) ->
         console.print(
             f"\n[yellow]{name}: stale[/]: {escape(reasons)}. If meant: make record REPLACE=1", highlight=False
         )
-    off = run.comparison.disagreements
+    told = [each for entry in run.comparison.entries if run.explanation.comparable(entry) for each in entry.differences]
+    off = [each for each in told if not each.verdict.agrees]
     if not off:
         return
     console.print(
-        f"\n{name}: {_count(len(off), 'difference')} beyond noise, the first at {escape(off[0].where)}:",
+        f"\n{name}: {count(len(off), 'difference')} beyond noise, the first at {escape(off[0].where)}:",
         highlight=False,
     )
-    console.print(_differences(off if everything else off[:SHOWN], run.comparison))
+    console.print(_differences(off if everything else off[:SHOWN]))
     if len(off) > SHOWN and not everything:
         console.print(f"  … {len(off) - SHOWN} more; --all shows them", highlight=False)
 
 
-def _differences(differences: list[Difference], result: Comparison) -> Table:
+def show_causes(console: Console, runs: dict[str, RunCheck]) -> None:
+    """Print each cause once, with the runs it holds for, and what a change of the stream leaves to compare."""
+    by_cause: dict[Cause, list[str]] = {}
+    for name, run in runs.items():
+        for cause in run.explanation.causes:
+            by_cause.setdefault(cause, []).append(name)
+    if by_cause:
+        console.print()
+    for cause, names in by_cause.items():
+        where = "" if len(names) == len(runs) else f" ({', '.join(names)})"
+        console.print(f"cause: [yellow]{cause.kind}[/]: {escape(cause.because + where)}", highlight=False)
+    drawn = [run for run in runs.values() if run.explanation.stream_changed]
+    if drawn:
+        console.print(f"  {_apart_from_the_stream(drawn)}", highlight=False)
+
+
+def _apart_from_the_stream(runs: list[RunCheck]) -> str:
+    results = [(run.comparison, run.explanation) for run in runs if run.comparison]
+    free = [entry for result, known in results for entry in result.entries if entry.key in known.stream_free]
+    agreeing = sum(entry.verdict.agrees for entry in free)
+    holding, claims = sum(result.holding for result, _ in results), sum(result.claims for result, _ in results)
+    still = count(len(free), "entry", "entries")
+    return f"Of {still} that owe nothing to the stream, {agreeing} agree; {holding} of {claims} claims hold."
+
+
+def _differences(differences: list[Difference]) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 1))
     for column, side in (
         ("entry", "left"),
@@ -216,7 +172,7 @@ def _differences(differences: list[Difference], result: Comparison) -> Table:
     ):
         table.add_column(column, justify=side, overflow="fold")  # pyright: ignore[reportArgumentType]
     for each in differences:
-        table.add_row(escape(each.where), str(each.verdict), _value(each.expected), _value(each.found), _off_by(each))
+        table.add_row(escape(each.where), str(each.verdict), _value(each.expected), _value(each.found), off_by(each))
     return table
 
 
@@ -224,18 +180,6 @@ def _value(value: object) -> str:
     return escape(f"{value:.9g}" if isinstance(value, float) else str(value))
 
 
-def _off_by(difference: Difference) -> str:
-    if difference.floors is not None:
-        return f"{difference.floors:.3g} floors"
-    if difference.ulps is not None:
-        return f"{difference.ulps:.3g} ulp, no floor"
-    return ""
-
-
 def _problems(console: Console, problems: list[str]) -> None:
     for problem in problems:
         console.print(f"[red]out of step[/]: {escape(problem)}", highlight=False)
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -62,7 +62,7 @@ class Runner:
             raise
 
     def _one(self, task: Task, force: bool) -> Result:
-        variables = kernel_environment(task.xla_flags)
+        variables = kernel_environment(task.xla_flags, task.settings)
         now = freshness.parts(self._checkout, task.source, task.parameters, variables)
         why = ["asked for"] if force else freshness.changed(task.folder, now)
         if not why:

@@ -19,7 +19,7 @@ KERNEL_SETTINGS = {
     "JUPYTER_PREFER_ENV_PATH": "1",
 }
 # Settings a user may change; what was used is recorded.
-KERNEL_DEFAULTS = {"JAX_PLATFORMS": "cpu", "JAX_THREEFRY_PARTITIONABLE": "1"}
+KERNEL_DEFAULTS = {"JAX_PLATFORMS": "cpu", noise.STREAM_SETTING: "1"}
 # A cache of compiled code would let one run inherit another's compiler flags; precision comes from the parameter.
 # JUPYTER_PATH would lead to kernels of the user's own.
 KERNEL_WITHOUT = ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_X64", "JUPYTER_PATH", "PYTHONPATH", "PYTHONSTARTUP")
@@ -35,13 +35,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Task:
-    """One run to be made: a notebook in one precision, perhaps with changed parameters or added XLA flags."""
+    """One run to be made: a notebook in one precision, perhaps with changed parameters, settings or added XLA flags."""
 
     source: notebooks.Source
     precision: str
     folder: RunFolder
     overrides: dict[str, bool | int | float | str] = field(default_factory=dict)
     xla_flags: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -55,10 +56,10 @@ class Task:
         return {name: value for name, value in merged.items() if name not in notebooks.HARNESS_PARAMETERS}
 
 
-def kernel_environment(xla_flags: str = "") -> dict[str, str]:
-    """The environment variables of a kernel, from this process's and the settings above."""
+def kernel_environment(xla_flags: str = "", settings: dict[str, str] | None = None) -> dict[str, str]:
+    """The environment variables of a kernel: this process's, the settings above, and those of one task."""
     kept = {name: value for name, value in os.environ.items() if name not in KERNEL_WITHOUT}
-    merged = {**KERNEL_DEFAULTS, **kept, **KERNEL_SETTINGS}
+    merged = {**KERNEL_DEFAULTS, **kept, **KERNEL_SETTINGS, **(settings or {})}
     flags = " ".join(filter(None, [merged.get("XLA_FLAGS", ""), xla_flags]))
     return {**merged, "XLA_FLAGS": flags} if flags else merged
 
@@ -72,11 +73,16 @@ def plain_tasks(checkout: Checkout, source: notebooks.Source, overrides: dict | 
 
 
 def perturbed_tasks(checkout: Checkout, source: notebooks.Source) -> list[Task]:
-    """A notebook's runs under every perturbation, in both precisions."""
+    """A notebook's runs under every perturbation, in both precisions, and in float32 one with the other stream."""
+    other_stream = {noise.STREAM_SETTING: "0"}
+    folder = checkout.perturbed_run(source.stem, "float32", noise.OTHER_STREAM)
     return [
-        Task(source, precision, checkout.perturbed_run(source.stem, precision, name), xla_flags=flag)
-        for precision in records.PRECISIONS
-        for name, flag in noise.perturbations().items()
+        *(
+            Task(source, precision, checkout.perturbed_run(source.stem, precision, name), xla_flags=flag)
+            for precision in records.PRECISIONS
+            for name, flag in noise.perturbations().items()
+        ),
+        Task(source, "float32", folder, settings=other_stream),
     ]
 
 

@@ -172,3 +172,17 @@ def test_processors_are_read_as_far_as_the_system_tells(tmp_path, monkeypatch):
 
 def test_form():
     assert msgspec.json.decode(environment.encode(an_environment()))["date"] == "2030-01-02"
+
+
+@pytest.mark.parametrize(
+    ("flags", "left"),
+    [
+        ("", ["sse4_2", "avx", "avx2", "fma", "avx512f", "asimd"]),
+        ("--xla_cpu_max_isa=SSE4_2", ["sse4_2", "asimd"]),
+        ("--xla_other=1 --xla_cpu_max_isa=avx2 --xla_more", ["sse4_2", "avx", "avx2", "fma", "asimd"]),
+        ("--xla_cpu_max_isa=SSE4_2 --xla_cpu_max_isa=AVX", ["sse4_2", "avx", "asimd"]),
+        ("--xla_cpu_max_isa=unheard_of", ["sse4_2", "avx", "avx2", "fma", "avx512f", "asimd"]),
+    ],
+)
+def test_instruction_sets_that_the_flags_leave(flags, left):
+    assert environment.usable(["sse4_2", "avx", "avx2", "fma", "avx512f", "asimd"], flags) == left

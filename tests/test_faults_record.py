@@ -42,7 +42,7 @@ if wish == "hold":
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory) -> Iterator[tuple[SmallCheckout, Finished]]:
-    """A checkout whose notebook has been recorded, all ten runs of it, and what `record` said."""
+    """A checkout whose notebook has been recorded, all eleven runs of it, and what `record` said."""
     with small_checkout(tmp_path_factory.mktemp("record") / "checkout") as made:
         for folder in (made.paths.recorded_runs, made.paths.figures):
             shutil.rmtree(folder)
@@ -85,8 +85,8 @@ def test_a_record_is_made(recorded):
     kinds = ("float32.jsonl", "float64.jsonl", "log", "noise.json")
     files = {"ENVIRONMENT.json", *(f"{STEM}.{kind}" for kind in kinds)}
     assert {path.name for path in reference(checkout).iterdir()} == files
-    # Two plain runs, then four perturbations of each.
-    assert "\n2 run.\n" in said.out and "\n8 run.\n" in said.out
+    # Two plain runs, then four perturbations of each, and one with the other random stream.
+    assert "\n2 run.\n" in said.out and "\n9 run.\n" in said.out
 
 
 def test_it_agrees_with_itself(recorded):
@@ -185,7 +185,7 @@ def test_a_record_is_not_made_with_flags(checkout):
 def test_recording_again_gives_the_same_files(checkout):
     # `here` compares every committed byte before and after.
     answer = checkout.here("record", "--replace")
-    assert answer.status == AGREES and "0 run, 8 fresh and not run again." in answer.out
+    assert answer.status == AGREES and "0 run, 9 fresh and not run again." in answer.out
     assert answer.out.endswith("figures: up to date.\n")
 
 

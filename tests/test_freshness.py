@@ -203,7 +203,10 @@ def test_runs_and_their_parameters(demo):
     perturbed = perturbed_tasks(demo.checkout, demo.source)
     folders = {task.folder.path for task in [*plain, *perturbed]}
     assert len(folders) == len(plain) + len(perturbed)
-    assert all(task.xla_flags.startswith("--xla_") and task.parameters == PARAMETERS for task in perturbed)
+    *flagged, other_stream = perturbed
+    assert all(task.xla_flags.startswith("--xla_") and not task.settings for task in flagged)
+    assert (other_stream.xla_flags, other_stream.settings) == ("", {"JAX_THREEFRY_PARTITIONABLE": "0"})
+    assert all(task.parameters == PARAMETERS for task in perturbed)
 
 
 @pytest.mark.parametrize(
@@ -244,3 +247,5 @@ def test_the_variables_of_a_kernel(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_a")
     assert kernel_environment()["JAX_THREEFRY_PARTITIONABLE"] == "0"
     assert kernel_environment("--xla_b")["XLA_FLAGS"] == "--xla_a --xla_b"
+    # What one task asks for goes before what the user set.
+    assert kernel_environment(settings={"JAX_THREEFRY_PARTITIONABLE": "1"})["JAX_THREEFRY_PARTITIONABLE"] == "1"

@@ -152,7 +152,8 @@ def test_the_narrow_instruction_set_exists_on_x86_alone(monkeypatch):
     assert set(noise.PERTURBATIONS) - set(noise.perturbations()) == {"sse4"}
 
 
-FILE = NoiseFile(1, "01_demo", {"float32": PrecisionNoise("5" * 64, {"one": "--flag"}, {"a": {"value": [1.5e-8]}})})
+FLOORS = {"float32": PrecisionNoise("5" * 64, {"one": "--flag"}, {"a": {"value": [1.5e-8]}})}
+FILE = NoiseFile(noise.SCHEMA, "01_demo", FLOORS, ["a", "b"])
 
 
 def test_a_noise_file_comes_back(tmp_path):
@@ -171,7 +172,7 @@ def test_a_noise_file_comes_back(tmp_path):
         noise.encode(FILE)[:-20],
         noise.encode(FILE).replace(b'"stem"', b'"host"'),
         noise.encode(FILE).replace(b"1.5e-8", b'"NaN"'),
-        noise.encode(msgspec.structs.replace(FILE, schema=2)),
+        noise.encode(msgspec.structs.replace(FILE, schema=noise.SCHEMA - 1)),
     ],
 )
 def test_damaged_noise_files(tmp_path, content):
@@ -181,10 +182,13 @@ def test_damaged_noise_files(tmp_path, content):
         noise.read(path)
 
 
-@pytest.mark.parametrize("floor", [b"1.5e300", b"1.6e-8", b"0.0"])
-def test_a_floor_changed_by_hand_is_noticed(tmp_path, floor):
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"1.5e-8", b"1.5e300"), (b"1.5e-8", b"1.6e-8"), (b"1.5e-8", b"0.0"), (b'"b"', b'"c"')]
+)
+def test_a_change_by_hand_is_noticed(tmp_path, old, new):
     path = tmp_path / "01_demo.noise.json"
-    path.write_bytes(noise.encode(FILE).replace(b"1.5e-8", floor))
+    assert old in noise.encode(FILE)
+    path.write_bytes(noise.encode(FILE).replace(old, new))
     with pytest.raises(HarnessError, match=r"01_demo\.noise\.json: edited after recording"):
         noise.read(path)
 

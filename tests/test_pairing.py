@@ -23,7 +23,7 @@ def put(path: Path, *entries: Entry, **changes) -> str:
 
 def put_noise(folder: Path, sha256: str, precision: str = "float64", stem: str = "01_demo") -> None:
     floors = {"a": {"value": [FLOOR]}}
-    file = NoiseFile(noise.SCHEMA, stem, {precision: PrecisionNoise(sha256, {}, floors)})
+    file = NoiseFile(noise.SCHEMA, stem, {precision: PrecisionNoise(sha256, {}, floors)}, [])
     records.write_atomically(folder / f"{stem}.noise.json", noise.encode(file))
 
 
@@ -45,7 +45,7 @@ def test_two_folders(tmp_path):
             put(a / f"{stem}.{precision}.jsonl", Metric("a", 0.5), **about)
             put(b / f"{stem}.{precision}.jsonl", Metric("a", 0.25 if stem == "02_demo" else 0.5), **about)
     results = pairing.compare_paths(a, b)
-    assert {name: result.agrees for name, result in results.items()} == {
+    assert {name: result.comparison.agrees for name, result in results.items()} == {
         "01_demo.float32": True,
         "01_demo.float64": True,
         "02_demo.float32": False,
@@ -63,8 +63,9 @@ def test_a_record_that_only_one_folder_has_is_not_passed_over(tmp_path):
     put(a / "01_demo.float64.jsonl", Metric("a", 0.5))
     for one, other in ((a, b), (b, a)):
         results = pairing.compare_paths(one, other)
-        assert results["01_demo.float32"].agrees
-        assert results["01_demo.float64"].not_comparable == (f"{b} has no such record; --nb picks notebooks",)
+        comparisons = {name: result.comparison for name, result in results.items()}
+        assert comparisons["01_demo.float32"].agrees
+        assert comparisons["01_demo.float64"].not_comparable == (f"{b} has no such record; --nb picks notebooks",)
         assert pairing.status(results) == CANNOT_COMPARE
 
 
@@ -131,8 +132,8 @@ def test_floors_are_those_measured_on_the_expected_record(tmp_path, side, measur
     put_noise(tmp_path / side, "0" * 64 if measured_on == "another record" else sha256, precision)
     (result,) = pairing.compare_paths(a, b).values()
     used = side == "a" and measured_on == "this record"
-    assert result.verdict is (Verdict.WITHIN_NOISE if used else Verdict.DRIFT)
-    assert result.largest == (5.0 if used else 0.0)
+    assert result.comparison.verdict is (Verdict.WITHIN_NOISE if used else Verdict.DRIFT)
+    assert result.comparison.largest == (5.0 if used else 0.0)
 
 
 def test_damaged_floors_are_not_passed_over(tmp_path):

@@ -172,6 +172,12 @@ def put_perturbed(demo: Demo, moved: float = 0.0) -> None:
             entries = [changed(ENTRIES[0], value=0.56640625 + moved), *ENTRIES[1:]]
             path = demo.checkout.perturbed_run(STEM, precision, name).record
             records.write_atomically(path, records.encode(demo.header(precision), entries))
+    put_other_stream(demo, *ENTRIES)
+
+
+def put_other_stream(demo: Demo, *entries: records.Entry) -> None:
+    path = demo.checkout.perturbed_run(STEM, "float32", noise.OTHER_STREAM).record
+    records.write_atomically(path, records.encode(demo.header("float32"), list(entries)))
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +246,18 @@ def test_a_perturbed_run_that_is_missing_is_named(demo):
     demo.checkout.perturbed_run(STEM, "float32", "no-fusion").record.unlink()
     with pytest.raises(records.RecordError, match="no-fusion"):
         recording.files(demo.checkout, demo.source)
+
+
+def test_what_owes_nothing_to_the_random_stream(demo):
+    # The stream may move numbers, break a claim and leave entries out: that shows what depends on it.
+    claim = next(entry for entry in ENTRIES if isinstance(entry, Claim))
+    kept = [entry for entry in ENTRIES[1:-1] if entry is not claim]
+    put_other_stream(demo, changed(ENTRIES[0], value=0.75), changed(claim, holds=False), *kept)
+    path = demo.checkout.root / "noise.json"
+    path.write_bytes(recording.files(demo.checkout, demo.source)[f"{STEM}.noise.json"])
+    measured = noise.read(path)
+    assert measured.stream_free == [records.key(entry) for entry in kept]
+    assert measured.precisions["float32"].floors["train/loss"] == {"value": [0.0]}
 
 
 def test_one_environment_for_all_notebooks(demo):

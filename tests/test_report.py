@@ -12,7 +12,8 @@ from builders import ENTRIES, REPOSITORY, STEM, Demo, changed, draw_once, make_d
 from rich.console import Console
 
 from reproduce import __main__ as command_line
-from reproduce import figures, report, spoken
+from reproduce import answers, figures, report, spoken
+from reproduce.checkout import Checkout
 from reproduce.compare import compare
 from reproduce.errors import AGREES, CANNOT_COMPARE, DIFFERS, RUN_FAILED, HarnessError, RunFailed
 from reproduce.execute import FINISHED, Outcome
@@ -57,7 +58,7 @@ def said(*checks: NotebookCheck, texts: tuple[str, ...] = (), everything: bool =
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     assert "Traceback" not in text
-    answer = json.loads(report.as_json(list(checks), list(texts), REFERENCE), parse_constant=pytest.fail)
+    answer = json.loads(answers.as_json(list(checks), list(texts), REFERENCE), parse_constant=pytest.fail)
     assert answer["status"] == status and answer["sentence"] == text.strip().splitlines()[-1]
     return text, status
 
@@ -126,7 +127,7 @@ def test_stale():
 def endings() -> set[str]:
     """Every way a run can end, as the modules that say so spell it."""
     found = set()
-    for name in ("execute", "runner", "checking"):
+    for name in ("execute", "attempt", "checking"):
         tree = ast.parse((REPOSITORY / "reproduce" / f"{name}.py").read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Outcome", "progress.outcome"):
@@ -216,7 +217,7 @@ def test_markup_is_shown_and_never_obeyed():
     # Name in four rows and five headings, then each place that repeats it; no place may lose a character.
     assert text.count("[red]x[/] [/nope] [bold :x: \\[a]") >= 18
     console = Console(file=io.StringIO(), width=400, soft_wrap=True, emoji=False)
-    report.show_comparison(console, MARKUP, texts, everything=True)
+    report.show_comparison(console, MARKUP, RunCheck(texts), everything=True)
     report.show_failure(console, MARKUP, Outcome(MARKUP, MARKUP, 3, f"{MARKUP}\n" * 9), MARKUP)
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().count("[red]x[/] [/nope] [bold :x: \\[a]") >= 14
@@ -235,7 +236,7 @@ def test_a_failure_shows_cell_code_and_next_step():
 
 
 def test_json_holds_every_difference():
-    answer = json.loads(report.as_json([notebook(differing(12), NOISY)], [], REFERENCE))
+    answer = json.loads(answers.as_json([notebook(differing(12), NOISY)], [], REFERENCE))
     run = answer["notebooks"][0]["runs"]["float32"]
     assert len(run["differences"]) == 12
     assert run["differences"][0] | {"ulps": None} == {
@@ -253,13 +254,13 @@ def test_json_holds_every_difference():
 
 
 def test_json_never_calls_identical_what_was_not_compared():
-    answer = report.comparison_json(compare(record(), record(notebook="other")))
+    answer = answers.comparison_json(RunCheck(compare(record(), record(notebook="other"))))
     assert answer["verdict"] == "not comparable" and answer["agrees"] is False
 
 
 def test_json_says_why_there_is_no_comparison():
     checks = [notebook(RunCheck(cannot="why"), RunCheck(incomplete=Outcome("interrupted", "how", 3)))]
-    runs = json.loads(report.as_json(checks, ["text"], REFERENCE))["notebooks"][0]["runs"]
+    runs = json.loads(answers.as_json(checks, ["text"], REFERENCE))["notebooks"][0]["runs"]
     assert runs["float32"] == {"status": CANNOT_COMPARE, "cannot": "why"}
     assert runs["float64"]["incomplete"]["cell"] == 3
 
@@ -394,7 +395,7 @@ def test_every_end_is_a_sentence(call, monkeypatch, tmp_path, error, status, wor
     def refuse(*_, **__):
         raise error
 
-    monkeypatch.setattr(command_line.Checkout, "reference_name", refuse)
+    monkeypatch.setattr(Checkout, "reference_name", refuse)
     found, out, err = call("check")
     assert (found, out) == (status, "") and words in err
     # What is unforeseen can be reported; its traceback is in a file.
