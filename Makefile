@@ -1,7 +1,7 @@
 # Every command of the README. `make` alone explains them; written for GNU Make 3.81 and any POSIX shell.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce check record compare show figures notebooks lab test lint lock clean
+.PHONY: help setup reproduce check record compare show report matrix bisect figures notebooks lab test test-browser lint lock clean
 
 # With PYTHON= the caller's environment is used as it is, otherwise .venv.
 ifdef PYTHON
@@ -68,19 +68,35 @@ show: setup ## Print a record as plain text: make show NB=01, or FILE=path (seco
 	@[ -n '$(NB)$(FILE)' ] || { echo 'make show: say which record: NB=01, or FILE=path' >&2; exit 2; }
 	@$(harness) show $(if $(FILE),"$(FILE)") $(nb) $(ARGS)
 
+report: setup ## Write build/report.html and .md on all recorded runs, or to OUT=folder (seconds)
+	@$(harness) report $(if $(OUT),--out "$(OUT)") $(ARGS)
+
 figures: setup ## Draw figures/ again from the reference record (seconds)
 	@$(harness) figures $(nb) $(ARGS)
+
+##@ JAX releases
+matrix: setup ## Run under nine JAX releases, each in .matrix/, compare and record; needs uv (1 h, 4 GB on disk)
+	@$(harness) matrix $(if $(JAX),--jax "$(JAX)") $(nb) $(force) $(replace) $(jobs) --uv "$(UV)" $(ARGS)
+
+bisect: setup ## Find the release that moved a number: ENTRY='01:train/loss[3]' FROM=0.6.2 TO=0.7.2; needs uv
+	@[ -n '$(ENTRY)' ] && [ -n '$(FROM)' ] && [ -n '$(TO)' ] || \
+	  { echo 'make bisect: say what to look for, and between which releases: ENTRY=... FROM=... TO=...' >&2; exit 2; }
+	@$(harness) bisect --entry "$(ENTRY)" --from "$(FROM)" --to "$(TO)" \
+	  $(if $(PRECISION),--precision "$(PRECISION)") --uv "$(UV)" $(ARGS)
 
 ##@ Notebooks
 notebooks: setup ## Make the learner's copies again from notebooks/*.py (seconds)
 	@$(harness) notebooks $(nb) $(ARGS)
 
-lab: setup ## Open the notebooks in JupyterLab, on this machine only, with a token
-	@$(python) -m jupyterlab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=notebooks $(ARGS)
+lab: setup ## Open the notebooks, or DIR=..., in JupyterLab: on this machine only, with a token
+	@$(python) -m jupyterlab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir="$(or $(DIR),notebooks)" $(ARGS)
 
 ##@ Development
 test: setup ## Run all tests (8 min)
 	@$(python) -m pytest -q $(ARGS)
+
+test-browser: setup ## Use JupyterLab and the report in a Chromium, installed or named: CHROMIUM=... (2 min)
+	@$(python) -m pytest -q -m browser tests/test_browser*.py $(ARGS)
 
 lint: setup ## Check style, format and types (10 s)
 	@$(python) -m ruff check .
@@ -94,7 +110,7 @@ lock: ## Make requirements.txt again from requirements.in and pyproject.toml; ne
 	  --custom-compile-command 'make lock  (newest versions: make lock ARGS=--upgrade)' \
 	  --output-file requirements.txt $(ARGS) requirements.in pyproject.toml
 
-clean: ## Remove build/ and the caches; .venv stays (rm -rf .venv removes it)
+clean: ## Remove build/ and the caches; the environments stay (rm -rf .venv .matrix removes them)
 	@rm -rf build .pytest_cache .ruff_cache .hypothesis
 
 help:
@@ -102,13 +118,18 @@ help:
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
 	  /^## / { print "  " substr($$0, 4) } \
-	  /^[a-z]+:.*## / { printf "  %-12s%s\n", $$1, $$2 }' Makefile
+	  /^[a-z-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' Makefile
 
 ##@ Values
 ## NB=01       only the notebooks whose name starts so
-## FORCE=1     reproduce, check, record: run what is fresh, too
-## REPLACE=1   record: overwrite the record that is there
+## FORCE=1     reproduce, check, record, matrix: run what is fresh, too
+## REPLACE=1   record, matrix: overwrite the record that is there
 ## PARAMETERS="LEARNING_RATE=0.0303"  reproduce, check: run with other parameters than the notebook's
 ## JOBS=2      runs at the same time (default: one a core)
+## JAX="0.8.3 0.10.2"  matrix: only these releases
+## PRECISION=float32    bisect: in this precision (default: float64)
+## UV=...      matrix, bisect, lock: the uv to use
+## OUT=...     report: the folder to write it to
+## DIR=...     lab: a folder of your own, such as one with copies of the notebooks
 ## PYTHON=...  use this Python and its packages as they are, no .venv (conda: PYTHON=python)
 ## ARGS=...    more options for the last command of a target, such as ARGS=--json

@@ -8,6 +8,9 @@ from pathlib import Path
 from .errors import HarnessError
 from .records import PRECISIONS
 
+# The harness tells another process of its own which build folder to use.
+BUILD_VARIABLE = "REPRODUCE_BUILD"
+
 
 @dataclass(frozen=True)
 class RunFolder:
@@ -75,14 +78,15 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class Checkout:
-    """A checkout of the project."""
+    """A checkout of the project. Another build folder than the usual one holds runs of their own."""
 
     root: Path
+    build_folder: str = "build"
 
     @property
     def build(self) -> Path:
         """Everything that can be made again; ignored by git."""
-        return self.root / "build"
+        return self.root / self.build_folder
 
     @property
     def figures(self) -> Path:
@@ -137,4 +141,5 @@ class Checkout:
 
 def here() -> Checkout:
     """The checkout this package lies in, unless the environment names another."""
-    return Checkout(Path(os.environ.get("REPRODUCE_ROOT") or Path(__file__).parent.parent).resolve())
+    root = Path(os.environ.get("REPRODUCE_ROOT") or Path(__file__).parent.parent).resolve()
+    return Checkout(root, os.environ.get(BUILD_VARIABLE) or "build")

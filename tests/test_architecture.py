@@ -16,7 +16,20 @@ from reproduce import records
 PACKAGES = ("contrastive_jax", "reproduce")
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.py"))
 # Records can be compared on any laptop.
-LIGHT = ("compare", "report", "records", "pairing", "leaves", "noise", "plain_log", "log", "figure_data", "quoted")
+LIGHT = (
+    "compare",
+    "causes",
+    "answers",
+    "report",
+    "records",
+    "pairing",
+    "leaves",
+    "noise",
+    "plain_log",
+    "log",
+    "figure_data",
+    "quoted",
+)
 HEAVY = ("jax", "jaxlib", "matplotlib", "papermill", "jupytext", "nbformat", "nbclient")
 
 

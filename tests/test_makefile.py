@@ -73,13 +73,13 @@ def test_plain_make_explains_every_target_and_value(checkout: Checkout) -> None:
     assert len(TARGETS) > 10
     for target in set(TARGETS) - {"help"}:
         assert re.search(rf"^  {target} +\S", shown, re.MULTILINE), target
-    for value in ("NB=", "FORCE=", "REPLACE=", "PARAMETERS=", "JOBS=", "PYTHON=", "ARGS="):
+    for value in ("NB=", "FORCE=", "REPLACE=", "PARAMETERS=", "JOBS=", "JAX=", "PRECISION=", "UV=", "PYTHON=", "ARGS="):
         assert re.search(rf"^  {value}\S* +\S", shown, re.MULTILINE), value
     assert checkout.calls.read_text() == ""
 
 
 def test_every_target_is_phony() -> None:
-    rules = re.findall(r"^([a-z][a-z ]*):(?!=)", MAKEFILE, re.MULTILINE)
+    rules = re.findall(r"^([a-z][a-z -]*):(?!=)", MAKEFILE, re.MULTILINE)
     assert {target for rule in rules for target in rule.split()} == set(TARGETS)
 
 
@@ -132,6 +132,14 @@ OPTIONS = {
     "check PARAMETERS=A=1": ["run --parameter A=1", "check"],
     "record NB=01 REPLACE=1 FORCE=1 JOBS=2": ["record --nb 01 --replace --force --jobs 2"],
     "compare A=one B=two ARGS=--json": ["compare one two --json"],
+    "matrix": ["matrix --uv uv"],
+    "matrix JAX=0.8.3 NB=01 FORCE=1 REPLACE=1 JOBS=2 UV=my/uv ARGS=--json": [
+        "matrix --jax 0.8.3 --nb 01 --force --replace --jobs 2 --uv my/uv --json"
+    ],
+    "bisect ENTRY=01:a/b[3] FROM=0.6.2 TO=0.7.2": ["bisect --entry 01:a/b[3] --from 0.6.2 --to 0.7.2 --uv uv"],
+    "bisect ENTRY=probe:exp FROM=1 TO=2 PRECISION=float32 UV=u": [
+        "bisect --entry probe:exp --from 1 --to 2 --precision float32 --uv u"
+    ],
     "show NB=01": ["show --nb 01"],
     "show FILE=a.jsonl": ["show a.jsonl"],
     "figures NB=02": ["figures --nb 02"],
@@ -145,11 +153,32 @@ def test_values_are_handed_on(checkout: Checkout, fake: str, command: str) -> No
     assert checkout.harness_calls() == [f"-m reproduce {call}" for call in OPTIONS[command]]
 
 
-@pytest.mark.parametrize(("target", "asks"), [("compare", "A=... B=..."), ("show", "NB=01"), ("lock", "uv")])
+@pytest.mark.parametrize(
+    ("target", "asks"),
+    [
+        ("compare", "A=... B=..."),
+        ("show", "NB=01"),
+        ("lock", "uv"),
+        ("bisect", "ENTRY=... FROM=... TO=..."),
+        ("bisect ENTRY=01:a FROM=0.6.2", "ENTRY=... FROM=... TO=..."),
+    ],
+)
 def test_a_missing_value_is_asked_for(checkout: Checkout, fake: str, target: str, asks: str) -> None:
-    made = checkout.make(target, fake, "UV=no-such-uv")
+    made = checkout.make(*target.split(), fake, "UV=no-such-uv")
     assert made.returncode == 2 and asks in made.stderr
     assert checkout.harness_calls() == []
+
+
+def test_several_releases_are_handed_on(checkout: Checkout, fake: str) -> None:
+    checkout.make("matrix", fake, "JAX=0.8.3 0.10.2")
+    assert checkout.harness_calls() == ["-m reproduce matrix --jax 0.8.3 0.10.2 --uv uv"]
+
+
+def test_clean_keeps_the_environments(checkout: Checkout) -> None:
+    for folder in (".venv", ".matrix", "build"):
+        (checkout.root / folder).mkdir()
+    assert checkout.make("clean").returncode == 0
+    assert [(checkout.root / folder).exists() for folder in (".venv", ".matrix", "build")] == [True, True, False]
 
 
 def test_standard_output_holds_nothing_but_the_record(checkout: Checkout, fake: str) -> None:
