@@ -101,6 +101,7 @@ CLIP_LOSS = Contract(
         Variant(wrong.directions_not_averaged, TWO_PAIRS, _ORTHOGONAL, 2 * _ORTHOGONAL),
         Variant(wrong.all_cells_averaged, TWO_PAIRS, _ORTHOGONAL, 1 + _ORTHOGONAL),
         Variant(wrong.one_choice_for_all, TWO_PAIRS, _ORTHOGONAL, LOG_2 + _ORTHOGONAL),
+        Variant(wrong.own_pair_no_candidate, TWO_PAIRS, _ORTHOGONAL, -2.0, "Shen-Lab/GraphCL#27"),
         Variant(wrong.scale_without_exp, TWO_PAIRS, _ORTHOGONAL, math.log1p(0.5), "BAAI-DCAI/M3D#52"),
         Variant(wrong.scale_as_temperature, TWO_PAIRS, _ORTHOGONAL, math.log1p(math.exp(-1 / LOG_2))),
         Variant(wrong.scale_inverted, TWO_PAIRS, _ORTHOGONAL, math.log1p(math.exp(-0.5))),

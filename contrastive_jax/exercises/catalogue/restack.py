@@ -34,6 +34,16 @@ def one_view_of_each_twice(pile: Rows, source_ids: IntegerArray) -> Rows:
     return jnp.concatenate([first, first])
 
 
+def ids_taken_for_places(pile: Rows, source_ids: IntegerArray) -> Rows:
+    """The sorted ids picked the rows: an id says whose row it is, not where the row stands."""
+    return _apart(jnp.asarray(pile)[jnp.sort(source_ids)])
+
+
+def rows_sorted_by_value(pile: Rows, source_ids: IntegerArray) -> Rows:
+    """The entries of each column were sorted: rows fall apart, and the ids were not asked."""
+    return _apart(jnp.sort(jnp.asarray(pile), axis=0))
+
+
 def _apart(interleaved: Rows) -> Rows:
     return jnp.concatenate([interleaved[0::2], interleaved[1::2]])
 
@@ -79,6 +89,8 @@ CONTRACT = Contract(
         ),
         Variant(ranks_for_order, THREE_SOURCES, THREE_SOURCES.expected, _column(3.0, 5.0, 6.0, 1.0, 2.0, 4.0)),
         Variant(sources_descending, THREE_SOURCES, THREE_SOURCES.expected, _column(3.0, 1.0, 2.0, 5.0, 6.0, 4.0)),
+        Variant(ids_taken_for_places, THREE_SOURCES, THREE_SOURCES.expected, _column(2.0, 3.0, 4.0, 2.0, 3.0, 4.0)),
+        Variant(rows_sorted_by_value, THREE_SOURCES, THREE_SOURCES.expected, _column(1.0, 3.0, 5.0, 2.0, 4.0, 6.0)),
         Variant(one_view_of_each_twice, THREE_SOURCES, THREE_SOURCES.expected, _column(2.0, 1.0, 3.0, 2.0, 1.0, 3.0)),
     ),
     common="Sorting the ids and forgetting the rows, or leaving the sorted rows interleaved.",
