@@ -124,7 +124,7 @@ help:
 ## NB=01       only the notebooks whose name starts so
 ## FORCE=1     reproduce, check, record, matrix: run what is fresh, too
 ## REPLACE=1   record, matrix: overwrite the record that is there
-## PARAMETERS="LEARNING_RATE=0.0303"  reproduce, check: run with other parameters than the notebook's
+## PARAMETERS="LEARNING_RATE=0.0303"  reproduce, check: run with other parameters; name the notebook, NB=01
 ## JOBS=2      runs at the same time (default: one a core)
 ## JAX="0.8.3 0.10.2"  matrix: only these releases
 ## PRECISION=float32    bisect: in this precision (default: float64)

@@ -970,7 +970,7 @@ outcome("doubled batch, both copies correct", by_source)
 
 # %% [markdown]
 # The penalty is gone to the last digit that counts: numerator and denominator double together. There are
-# other losses with several positives; `06_false_negatives` takes this up.
+# other losses with several positives. `06_false_negatives`, which is planned, will take this up.
 
 # %% [markdown]
 # ### Exercise 4. Check the gradient through the normalisation
@@ -1208,7 +1208,7 @@ outcome("smallest lead of the raw views", raw_lead)
 #    different things, and the one that suits a probe need not be the one the loss saw.
 # 6. **Look at examples:** at least one correct retrieval, and one "error" that may be a false negative.
 #
-# `05_held_out_evaluation` takes this up.
+# `05_held_out_evaluation`, which is planned, will take this up.
 #
 # ## Check your understanding
 #

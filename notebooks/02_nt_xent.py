@@ -354,7 +354,9 @@ predict("two pairs at temperature 1", ...)
 #
 # <details><summary>Hint 1</summary>
 #
-# The order matters: divide first, mask afterwards. And there are $2B$ rows to ask, not $B$.
+# Divide first, mask afterwards: that order is right for every kind of mask, and for the derivative by the
+# temperature. And there are $2B$ rows to ask, not $B$. The temperature is a plain Python number here, so `if` may
+# look at it.
 #
 # </details>
 #
@@ -560,8 +562,9 @@ log.claim(
 
 # %% [markdown]
 # 2.2395<!-- record: layout/mixed_up -->, that is $1/\tau = 2$ more: the denominator is the same and the
-# numerator fell from $e^{1/\tau}$ to $e^0$. This value has been published as the expected answer of an
-# exercise on these very vectors. A printed number proves little until you can derive it.
+# numerator fell from $e^{1/\tau}$ to $e^0$. This value was once proposed as the expected answer of a public exercise
+# on these very vectors (Open-Deep-ML/DML-OpenProblem#578), and a reviewer caught it. A printed number proves
+# little until you can derive it.
 #
 # Nothing crashes, the loss falls in training, and the encoder learns to confuse neighbours. Say in the
 # signature which layout a function expects. Ours says *stacked*, always.
@@ -617,9 +620,9 @@ outcome("rows with their partner nearest, of 6", jnp.sum(positive > hardest))
 # each mistakes a stranger of its own bundle for its partner.
 #
 # Neither loss is wrong. For a photograph and its caption, two bundles do no harm as long as the search goes
-# across; trained models of that kind do show such a gap. For two views of one photograph you want *one*
-# space, and only the pile asks for it. There is a second difference: NT-Xent is given its temperature, and
-# CLIP learns it. That is `03_clip`.
+# across; trained models of that kind do show such a gap (Liang and others, in the references). For two views of one
+# photograph you want *one* space, and only the pile asks for it. There is a second difference: NT-Xent is given its
+# temperature, and CLIP learns it. That is `03_clip`.
 
 # %% [markdown]
 # ## 9. Twice the loss
@@ -661,6 +664,14 @@ outcome("released loss over ours", (first_half + second_half) / pile_loss(lopsid
 # divide by two. Check the baseline first, and such a factor shows at once. Equal rows must cost
 # $\log(2B - 1)$; code that says twice that is on the other scale. What happens to a learning rate is measured
 # in section 15.
+#
+# The three objectives side by side:
+#
+# | | candidates of a row | its own cell | temperature | the two halves | equal rows cost |
+# |---|---|---|---|---|---|
+# | CLIP | $B$ | not in the table | learned, scale at most 100 | averaged | $\log B$ |
+# | NT-Xent, the paper and we | $2B - 1$ | left out | given | averaged | $\log(2B - 1)$ |
+# | NT-Xent, released TensorFlow | $2B - 1$ | lowered by $10^9$ | given | **added** | $2 \log(2B - 1)$ |
 
 # %% [markdown]
 # ## 10. The same loss from the package
@@ -906,8 +917,10 @@ log.claim(
 # </details>
 #
 # The lengths grow from 1.83<!-- record: lab/length[0] --> to 2.92<!-- record: lab/length[-1] -->, although
-# the loss ignores them: the gradient stands at a right angle to its row, and a step sideways leads away from
-# the origin. A longer row turns less for the same step. Keep this in mind when a learning rate seems to fade.
+# the loss ignores them. The gradient of a row stands at a right angle to it, so a plain gradient step leads away from
+# the origin, but only a little. Most of this growth is Adam's doing: it rescales every coordinate by itself, and
+# the step that comes out points partly outwards. A longer row turns less for the same step. Keep this in mind
+# when a learning rate seems to fade.
 
 # %%
 log.figure(
@@ -1040,7 +1053,8 @@ for name, rows in [("start", start), ("trained", trained)]:
 # %% [markdown]
 # ## 15. Experiment: does twice the loss train differently?
 #
-# Back to the scale of section 9. Train once more on *twice* the loss, with every setting unchanged.
+# Back to the scale of section 9. Train once more on *twice* the loss, with every setting unchanged: Adam as before, and
+# plain gradient descent with the rate 1.
 #
 # **Predict before running.** Where do you end with plain gradient descent: at the same vectors or at others?
 # Where with Adam? And what setting brings plain gradient descent back to the first run?
@@ -1359,10 +1373,11 @@ log.claim(
 # The step through the normalisation follows, as in section 6 of `01`. Row 0 of the batch is $(2, 0)$, and
 # your gradient for it is -0.243<!-- record: exercise/row_0[0] --> along the row and
 # -0.117<!-- record: exercise/row_0[1] --> across. The part along the row is removed. The part across is
-# divided by the length 2, which leaves -0.059<!-- record: exercise/row_0[2] -->. This is why the rows of the
-# lab grew: every step stands at a right angle to its row.
+# divided by the length 2, which leaves -0.059<!-- record: exercise/row_0[2] -->. So a plain gradient step stands
+# at a right angle to its row, and can only make it longer.
 #
-# `07_scaling` builds on your line: with it, the loss can be trained without ever holding the whole table.
+# With your line the loss can even be trained without ever holding the whole table. `07_scaling`, a notebook that is
+# planned, will build on it.
 #
 # </details>
 
@@ -1371,7 +1386,7 @@ log.claim(
 #
 # **Difficulty** ●●○ · **about 10 minutes**
 #
-# A new NT-Xent is tried on three batches at temperature 1 before it trains. Which mistake has it?
+# A new NT-Xent is tried on three batches at temperature 1 before it trains. Which mistake does it have?
 #
 # | reported | value |
 # |---|---|
@@ -1386,7 +1401,7 @@ log.claim(
 #
 # **Steps**
 #
-# 1. Work out by hand what each batch should cost. Section 5 has two of the three.
+# 1. Work out by hand what each batch should cost. Section 5 has two of the three, section 4 has the other.
 # 2. For each cause, work out what *it* would report for one pair.
 # 3. Check what is left against the other two lines, and type its letter.
 #

@@ -199,7 +199,8 @@ outcome("cost of row 1, in the north", (others - partner)[1])
 # %% [markdown]
 # East costs 0.329<!-- record: hand/cost_of_rows_0_and_1[0] --> and north
 # 0.461<!-- record: hand/cost_of_rows_0_and_1[1] -->: in the middle there are more neighbours to be confused
-# with. The mean over the six rows is 0.3440<!-- record: hand/agree -->.
+# with. Rows 2 and 3 are a little better off than row 0, since they lean away from north's nearer view. The mean
+# over all six rows is 0.3440<!-- record: hand/agree -->.
 #
 # Is the function right? `contrastive_jax.nt_xent` is the same loss, with its tests.
 #
@@ -347,8 +348,10 @@ log.figure(
 )
 
 # %% [markdown]
-# **Read a row** from left to right: place and brightness change, the kind of stroke stays. So the kind is
-# what an encoder can still agree on. Nobody told it that there are kinds.
+# **Read a row** from left to right: brightness changes, the place moves, the kind of stroke stays. So the kind is
+# what an encoder can still agree on. (The place is blurred more than lost: strokes start anywhere, and a view moves
+# them by three pixels at most. But our encoder will average over all places, and so cannot say where.) Nobody told
+# it that there are kinds.
 #
 # ## 8. How low can the loss go?
 #
@@ -643,8 +646,8 @@ log.claim(
 )
 
 # %% [markdown]
-# Most seeds end near the lowest rung, with a mean cosine close to zero. A few end near the middle rung, with
-# a cosine around $\frac{1}{9}$: they never learnt to tell two of the three kinds apart. This is a **partial
+# Most seeds end near the lowest rung, with a mean cosine close to zero. Some, from three to six of the sixteen
+# by our count, end near the middle rung or between the two, with a cosine around $\frac{1}{9}$: they never learnt to tell two of the three kinds apart. This is a **partial
 # collapse**. The spread did not show it, for it grew in every seed. The loss did, once you knew the rungs, and
 # the cosine did, once you knew what to expect.
 #
@@ -692,8 +695,8 @@ log.figure(
 )
 
 # %% [markdown]
-# **Read the left panel** for the distance between the curves: the positive-only encoders lost between half
-# a digit and two digits of spread, and NT-Xent gained most of one.
+# **Read the left panel** for the distance between the curves: the positive-only encoders lost a factor between 4 and
+# 70 of their spread, and NT-Xent gained one of about 6. (Seeds have no order; the lines only help the eye.)
 #
 # **Read the right panel** as a warning. The first two bars are alike: this measure cannot tell a collapsed
 # encoder from an untrained one.
@@ -708,7 +711,8 @@ log.figure(
 #
 # **Predict before running.** Sketch what each of the four would report. For one number you have all you need: a
 # healthy encoder, judged by NT-Xent with the wrong key, so that every partner is just some other picture. Its
-# denominators stay the same. What is its loss? (The cell after that gives the causes away to anyone who reads it.
+# denominators stay the same. What is its loss, on average over all wrong keys? (The cell after that measures one
+# batch with one wrong key, so expect to be a tenth or two off. Its code gives the causes away to anyone who reads it.
 # Read what it prints first.)
 #
 # *Your prediction:* partners and others are …
@@ -754,14 +758,16 @@ outcome("healthy encoder, wrong key, NT-Xent", runs[2][0])
 # | 4, 6 | healthy | near 3.842<!-- record: ladder/loss[0] --> | near 1 | near 0 |
 # | 1 | merged | near 4.226<!-- record: ladder/loss[1] --> | near 1 | near 1/9 |
 # | 2, 5 | collapsed | 4.844<!-- record: ladder/loss[2] --> | near 1 | near 1 |
-# | 3 | wrong key, the rest healthy | near 5.8<!-- record: ladder/wrong_key --> | near 0 | near 0 |
-# | 7 | wrong key, and merged | near 5.7<!-- record: runs/loss[6] --> | far below 1 | near 1/9 |
+# | 3 | wrong key, the rest healthy | 5.84<!-- record: ladder/wrong_key --> on average | near 0 | near 0 |
+# | 7 | wrong key, and merged | $\frac{16}{9}$ above run 1 on average | near 1/9 | near 1/9 |
 #
 # Run 5 has the lowest loss of all, -1, and is dead: it trained on `positive_only`, and only the cosine of the others
 # tells. So look at that first, then at the partners, and at the loss last. With the wrong key the loss says
 # nothing about the encoder: a healthy one pays $1/\tau = 2$ more on average, since the cosine of its alleged
-# partner fell from 1 to the 0 of two strangers. A single batch is off by a little, since its kinds are never exactly
-# a third each.
+# partner fell from 1 to the 0 of two strangers. With merged kinds strangers have the cosine 1/9, so that the key costs
+# $\frac{8}{9} \cdot 2$ there. Runs 3 and 7, with 5.70<!-- record: runs/loss[2] --> and
+# 5.71<!-- record: runs/loss[6] -->, lie below these averages: their wrong key is a shift by one place, which happens to
+# pair more pictures of one kind than chance would.
 #
 # With your own data you will not know the lower rungs. You can still know the top one, $\log(2B - 1)$, and you can
 # always look at the two cosines.
@@ -771,7 +777,8 @@ outcome("healthy encoder, wrong key, NT-Xent", runs[2][0])
 # %% [markdown]
 # ## Make it yours: five exercises
 #
-# As in `03`: fill in each function, and run the cell that judges it.
+# As in the other notebooks: fill in each function, and run the cell that judges it. The cell after it uses your
+# function, so run that one once the judge is satisfied.
 
 # %% [markdown]
 # ### Exercise 1. Write the trap
@@ -1142,7 +1149,7 @@ log.metric("exercise/spread_of_tenfold_features", feature_spread(10 * features))
 #
 # <details><summary>Hint 1</summary>
 #
-# Two of the four answers put the loss at one known value, or above it.
+# A collapsed encoder costs $\log 127$, and a wrong key costs more than guessing. Is the loss of this run there?
 #
 # </details>
 #
@@ -1173,7 +1180,7 @@ judge(answer, exercise="broken_run_04")
 # <details><summary>Read the result</summary>
 #
 # Some of the sixteen encoders of section 13 ended just there. Nothing in their curves looks broken: partners agree,
-# the spread has grown, the loss is far below guessing. Only someone who knew how many kinds there are could miss one.
+# the spread has grown, the loss is far below guessing. Only someone who knew how many kinds there are could notice that one is missing.
 #
 # </details>
 
@@ -1186,9 +1193,9 @@ judge(answer, exercise="broken_run_04")
 # device; a plain positive-only loss has none.)
 #
 # What we have *not* shown is that the features are good for anything. Nobody has used them yet. That a few
-# encoders merged two kinds should make you ask, and the loss alone could hardly have told you. That is
+# encoders merged two kinds should make you ask, and the loss alone could hardly have told you. That is for
 # `05_held_out_evaluation`. And our batches were full of false negatives, 42 in 126, which kept even the best
-# loss far from zero: `06_false_negatives`.
+# loss far from zero: that is for `06_false_negatives`. Both notebooks are planned.
 #
 # ## Check your understanding
 #
@@ -1244,8 +1251,8 @@ judge(answer, exercise="broken_run_04")
 #   Learning*: [arxiv.org/abs/2105.04906](https://arxiv.org/abs/2105.04906). The spread as part of the loss.
 #
 # **Back:** `01_paired_views` for collapse and its zero slope, `02_nt_xent` for the loss and its layout,
-# `03_clip` for two encoders instead of two views. **Next:** `05_held_out_evaluation` asks what the features
-# are good for.
+# `03_clip` for two encoders instead of two views. **Next**, and planned: `05_held_out_evaluation` will ask what the
+# features are good for.
 #
 # ## Keep your evidence
 #

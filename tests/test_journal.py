@@ -31,6 +31,7 @@ def kernel(monkeypatch):
         (0.505, 0.25, "you predicted 0.505, measured is 0.25. Off by 0.255, 102 % of the number: twice as large."),
         (0.52, 0.25, "you predicted 0.52, measured is 0.25. Off by 0.27, 108 % of the number: too large."),
         (0.5, 0.5, "you predicted 0.5, measured is 0.5. No difference."),
+        (0.500001, 0.5, "you predicted 0.5, measured is 0.5. The same, to the digits shown."),
         (0.5, 0.0, "you predicted 0.5, measured is 0. Off by 0.5: too large."),
         (1.4, 0.007, "you predicted 1.4, measured is 0.007. Off by 1.39: 200 times the number."),
         (1.4, -0.007, "you predicted 1.4, measured is -0.007. Off by 1.41: too large."),

@@ -51,14 +51,14 @@ def test_a_failure_in_full():
         "      expected    4\n"
         "      difference  4\n"
         "  It behaves exactly like a known mistake, `doubled`: The sum of squares is doubled: twice the value, and "
-        "twice the slope. Reported in project#12."
+        "twice the slope. Related: project#12."
     )
 
 
 def test_two_candidates_are_both_named():
     text = repr(failed(diagnoses=MISTAKES))
     assert "exactly like 2 known mistakes.\n  Either `doubled`: " in text
-    assert "\n  or `halved`: Half of it is missing." in text and text.count("Reported in") == 1
+    assert "\n  or `halved`: Half of it is missing." in text and text.count("Related:") == 1
 
 
 def test_an_unknown_mistake_is_called_so():

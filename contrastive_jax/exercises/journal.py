@@ -145,6 +145,8 @@ def _gap(predicted: float, measured: float) -> str:
         return "No difference."
     if not (math.isfinite(predicted) and math.isfinite(measured)):
         return "One of them is not finite."
+    if f"{predicted:.4g}" == f"{measured:.4g}":
+        return "The same, to the digits shown."
     off = predicted - measured
     side = "too large" if off > 0 else "too small"
     if not measured:

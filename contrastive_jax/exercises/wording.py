@@ -144,7 +144,7 @@ def _diagnosis(judgement: Judgement, contract: Contract) -> list[Block]:
 
 
 def _mistake(variant: Variant) -> str:
-    report = f" Reported in {variant.report}." if variant.report else ""
+    report = f" Related: {variant.report}." if variant.report else ""
     return f"`{variant.name}`: {variant.explanation}{report}"
 
 

@@ -91,6 +91,12 @@ def pairs_counted_once(embeddings: Rows) -> Loss:
     return _mean_off_diagonal(units @ units.T) / 2
 
 
+def divided_by_all_cells(embeddings: Rows) -> Loss:
+    """The diagonal is out of the sum, but its n cells are still in the divisor: n * n for n * (n - 1)."""
+    units = l2_normalize(embeddings)
+    return _mean_off_diagonal(units @ units.T) * (len(units) - 1) / len(units)
+
+
 def cosine_with_the_mean(embeddings: Rows) -> Loss:
     """Each row is compared with the mean direction, of which it is a part itself: too large for small batches."""
     units = l2_normalize(embeddings)
@@ -110,6 +116,11 @@ def divided_by_the_count(features: Rows) -> Loss:
 def variance_for_deviation(features: Rows) -> Loss:
     """The variance, in squared units; the square root is missing."""
     return jnp.mean(jnp.var(jnp.asarray(features), axis=0, ddof=1))
+
+
+def deviations_added(features: Rows) -> Loss:
+    """The deviations of the features are added, not averaged: a wider encoder seems to spread more."""
+    return jnp.sum(jnp.std(jnp.asarray(features), axis=0, ddof=1))
 
 
 def one_deviation_for_all(features: Rows) -> Loss:

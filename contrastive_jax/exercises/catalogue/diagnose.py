@@ -42,7 +42,7 @@ BROKEN_RUN_01 = Choice(
 
 BROKEN_RUN_02 = Choice(
     name="broken_run_02",
-    question="A new NT-Xent is tried on three batches at temperature 1 before it trains. Which mistake has it?",
+    question="A new NT-Xent is tried on three batches at temperature 1 before it trains. Which mistake does it have?",
     numbers={
         "one pair of equal rows": math.log(2),
         "two orthogonal pairs": math.log(2 + 2 / math.e),

@@ -104,6 +104,16 @@ def directions_added(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Los
     return 2 * _nt_xent(unit_stack(view1, view2), temperature)
 
 
+def costs_summed(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Loss:
+    """The costs of all rows are added up, not averaged: the loss grows with the batch, and so does every step."""
+    return (len(view1) + len(view2)) * _nt_xent(unit_stack(view1, view2), temperature)
+
+
+def sign_turned(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Loss:
+    """The mean log-probability without its minus: making it small drives partners apart."""
+    return -_nt_xent(unit_stack(view1, view2), temperature)
+
+
 def divided_by_negatives(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Loss:
     """The sum over 2B anchors is divided by 2(B - 1): twice the loss at two pairs, and 0/0 at one."""
     z = unit_stack(view1, view2)

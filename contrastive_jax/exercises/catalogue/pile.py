@@ -125,6 +125,7 @@ CROSS_VIEW_LOSS = Contract(
         Variant(wrong.odd_and_even_forbidden, TWO_PAIRS, _PAIRED, math.inf, "Spijkervet/SimCLR#30"),
         Variant(wrong.forbidden_cells_zero, TWO_PAIRS, _PAIRED, math.log1p(3 / math.e), "google-research/simclr#20"),
         Variant(wrong.first_views_ask, LOPSIDED, (_FROM_VIEW_1 + LOG_2) / 2, _FROM_VIEW_1),
+        Variant(wrong.halves_added, TWO_PAIRS, _PAIRED, 2 * _PAIRED),
         Variant(wrong.costs_added_up, TWO_PAIRS, _PAIRED, 4 * _PAIRED),
     ),
     common="Telling the views apart by odd and even row numbers: that is the interleaved layout.",

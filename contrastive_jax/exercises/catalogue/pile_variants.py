@@ -118,6 +118,11 @@ def first_views_ask(view1: Rows, view2: Rows, temperature: Number) -> Loss:
     return jnp.mean(costs(scores, jnp.arange(len(scores))))
 
 
+def halves_added(view1: Rows, view2: Rows, temperature: Number) -> Loss:
+    """The means of the two halves are added, not averaged: twice the loss, as in the released TensorFlow code."""
+    return first_views_ask(view1, view2, temperature) + first_views_ask(view2, view1, temperature)
+
+
 def costs_added_up(view1: Rows, view2: Rows, temperature: Number) -> Loss:
     """The costs of the rows are added up, not averaged."""
     return 2 * len(view1) * both_directions(cosines(view1, view2) / temperature)

@@ -34,6 +34,12 @@ def one_view_of_each_twice(pile: Rows, source_ids: IntegerArray) -> Rows:
     return jnp.concatenate([first, first])
 
 
+def last_come_on_top(pile: Rows, source_ids: IntegerArray) -> Rows:
+    """The halves have changed places: of each source the row that came second is on top."""
+    interleaved = pile[jnp.argsort(source_ids)]
+    return jnp.concatenate([interleaved[1::2], interleaved[0::2]])
+
+
 def ids_taken_for_places(pile: Rows, source_ids: IntegerArray) -> Rows:
     """The sorted ids picked the rows: an id says whose row it is, not where the row stands."""
     return _apart(jnp.asarray(pile)[jnp.sort(source_ids)])
@@ -89,6 +95,7 @@ CONTRACT = Contract(
         ),
         Variant(ranks_for_order, THREE_SOURCES, THREE_SOURCES.expected, _column(3.0, 5.0, 6.0, 1.0, 2.0, 4.0)),
         Variant(sources_descending, THREE_SOURCES, THREE_SOURCES.expected, _column(3.0, 1.0, 2.0, 5.0, 6.0, 4.0)),
+        Variant(last_come_on_top, THREE_SOURCES, THREE_SOURCES.expected, _column(4.0, 6.0, 5.0, 2.0, 1.0, 3.0)),
         Variant(ids_taken_for_places, THREE_SOURCES, THREE_SOURCES.expected, _column(2.0, 3.0, 4.0, 2.0, 3.0, 4.0)),
         Variant(rows_sorted_by_value, THREE_SOURCES, THREE_SOURCES.expected, _column(1.0, 3.0, 5.0, 2.0, 4.0, 6.0)),
         Variant(one_view_of_each_twice, THREE_SOURCES, THREE_SOURCES.expected, _column(2.0, 1.0, 3.0, 2.0, 1.0, 3.0)),
