@@ -147,6 +147,8 @@ def floats_changed(entries: tuple[Entry, ...], change) -> list[Entry]:
     numeric = ("value", "values", "x", "y")
 
     def walk(value, name):
+        if isinstance(value, dict) and "black" in value:
+            return value  # a picture: its greys have bounds, and none is a result
         if isinstance(value, dict):
             return {key: walk(item, key) for key, item in value.items()}
         if isinstance(value, list):

@@ -9,13 +9,13 @@ from builders import BAR, ENTRIES, FIGURE, HEATMAP, LINE, REPOSITORY, changed, f
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reproduce import records
+from reproduce import pairing, records
 from reproduce.compare import Comparison, Verdict, compare
 from reproduce.errors import AGREES, CANNOT_COMPARE, DIFFERS
 from reproduce.figure_data import Curve, FigureData, Number
 from reproduce.noise import FLOORS, ULPS
-from reproduce.pairing import status
 from reproduce.records import Claim, Figure, Metric, Series, Text
+from reproduce.results import RunCheck
 
 # Spacing of the numbers above one, from the definitions of the two formats.
 SPACING = {"float32": 2.0**-23, "float64": 2.0**-52}
@@ -306,6 +306,10 @@ def test_floors_of_another_count_are_not_used():
     assert verdict(Series("a", [1.0, 1.0]), Series("a", [1.0, 1.5]), floors) is Verdict.DRIFT
 
 
+def status(*results: Comparison) -> int:
+    return pairing.status({f"{number}": RunCheck(result) for number, result in enumerate(results)})
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -324,7 +328,7 @@ def test_stale_records_are_still_compared(change):
     assert verdicts(result) == {"pairs": "drift"}
     alone = compare(record(*ENTRIES), record(*ENTRIES, **change))
     assert alone.verdict is Verdict.IDENTICAL and not alone.agrees
-    assert status({"a": alone}) == DIFFERS
+    assert status(alone) == DIFFERS
 
 
 def test_what_is_stale_is_said():
@@ -340,15 +344,15 @@ def test_what_cannot_be_compared_is_not(change):
     (field,) = change
     assert len(result.not_comparable) == 1 and result.not_comparable[0].startswith(f"{field}: expected ")
     assert not result.agrees and result.entries == ()
-    assert status({"a": result}) == CANNOT_COMPARE
+    assert status(result) == CANNOT_COMPARE
 
 
 def test_the_status_of_several():
     same, other = compared(ENTRIES, ENTRIES), compared(ENTRIES, ENTRIES[1:])
     not_comparable = compare(record(), record(notebook="demo-02"))
-    assert status({"a": same, "b": same}) == AGREES
-    assert status({"a": same, "b": other}) == DIFFERS
-    assert status({"a": other, "b": not_comparable}) == CANNOT_COMPARE
+    assert status(same, same) == AGREES
+    assert status(same, other) == DIFFERS
+    assert status(other, not_comparable) == CANNOT_COMPARE
 
 
 def test_records_are_not_touched():
@@ -358,8 +362,21 @@ def test_records_are_not_touched():
     assert (expected, found) == before
 
 
+# What long training under NT-Xent ends at: rounding decides it for some seeds, even in float64, and its floors say so.
+DECIDED_BY_ROUNDING = (
+    "nt_xent/mean_last_loss",
+    "nt_xent/mean_spread_after",
+    "nt_xent/mean_growth",
+    "contrastive-04-curves",
+    "contrastive-04",
+)
+
+
 def all_drift(expected: records.Record, floors) -> tuple[int, int]:
     """How many floats drift when each is multiplied by a hair, and how many there are."""
+    expected = records.Record(
+        expected.header, tuple(e for e in expected.entries if records.key(e) not in DECIDED_BY_ROUNDING), ""
+    )
     floats = []
 
     def scaled(value: float) -> float:
@@ -391,7 +408,7 @@ def test_a_changed_formula_is_never_noise_in_a_committed_record(path):
     assert measured.record_sha256 == expected.sha256
     drifting, floats = all_drift(expected, measured.floors)
     # What is left are differences of nearly equal numbers, whose own rounding is larger than a millionth.
-    assert drifting > 0.9 * floats
+    assert drifting > 0.9 * floats and floats > 100
 
 
 def test_verdicts_are_words():
