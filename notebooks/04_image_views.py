@@ -646,10 +646,10 @@ log.claim(
 )
 
 # %% [markdown]
-# Most seeds end near the lowest rung, with a mean cosine close to zero. Some, from three to six of the sixteen
-# by our count, end near the middle rung or between the two, with a cosine around $\frac{1}{9}$: they never learnt to tell two of the three kinds apart. This is a **partial
-# collapse**. The spread did not show it, for it grew in every seed. The loss did, once you knew the rungs, and
-# the cosine did, once you knew what to expect.
+# Most seeds end near the lowest rung, with a mean cosine close to zero. Some, from three to six of the sixteen by our
+# count, end near the middle rung or between the two, with a cosine around $\frac{1}{9}$: they never learnt to tell
+# two of the three kinds apart. This is a **partial collapse**. The spread did not show it, for it grew in every seed.
+# The loss did, once you knew the rungs, and the cosine did, once you knew what to expect.
 #
 # We could have shown you one seed that works, and you would have believed it. Show all of them.
 #
@@ -1180,7 +1180,8 @@ judge(answer, exercise="broken_run_04")
 # <details><summary>Read the result</summary>
 #
 # Some of the sixteen encoders of section 13 ended just there. Nothing in their curves looks broken: partners agree,
-# the spread has grown, the loss is far below guessing. Only someone who knew how many kinds there are could notice that one is missing.
+# the spread has grown, the loss is far below guessing. Only someone who knew how many kinds there are could notice
+# that one is missing.
 #
 # </details>
 

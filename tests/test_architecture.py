@@ -23,6 +23,8 @@ LIGHT = (
     "report",
     "records",
     "pairing",
+    "verdicts",
+    "surroundings",
     "leaves",
     "noise",
     "plain_log",

@@ -73,7 +73,19 @@ def test_plain_make_explains_every_target_and_value(checkout: Checkout) -> None:
     assert len(TARGETS) > 10
     for target in set(TARGETS) - {"help"}:
         assert re.search(rf"^  {target} +\S", shown, re.MULTILINE), target
-    for value in ("NB=", "FORCE=", "REPLACE=", "PARAMETERS=", "JOBS=", "JAX=", "PRECISION=", "UV=", "PYTHON=", "ARGS="):
+    for value in (
+        "NB=",
+        "FORCE=",
+        "REPLACE=",
+        "PARAMETERS=",
+        "JOBS=",
+        "JAX=",
+        "PRECISION=",
+        "UV=",
+        "OUT=",
+        "PYTHON=",
+        "ARGS=",
+    ):
         assert re.search(rf"^  {value}\S* +\S", shown, re.MULTILINE), value
     assert checkout.calls.read_text() == ""
 
@@ -142,6 +154,8 @@ OPTIONS = {
     ],
     "show NB=01": ["show --nb 01"],
     "show FILE=a.jsonl": ["show a.jsonl"],
+    "report": ["report"],
+    "report OUT=my/folder": ["report --out my/folder"],
     "figures NB=02": ["figures --nb 02"],
     "notebooks": ["notebooks"],
 }

@@ -1,15 +1,14 @@
 """The portfolio page: what a learner typed is shown as typed, nothing is fetched or run, and the reference is named."""
 
-import html.parser
 from pathlib import Path
 
 import pytest
 from builders import ENTRIES, FOLDER, NOTEBOOK, STEM, changed, contents, make_demo, record
+from pages_seen import NASTY, Page
 
 from reproduce import log, portfolio
 from reproduce.records import Claim, Figure, Metric
 
-NASTY = "</pre><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7 * 7 }} & \"quoted\" 'too'"
 EVIDENCE = {
     "predictions": [
         {"name": "collapsed loss", "predicted": 1.4, "measured": 1.386, "because": NASTY, "said": "Off by 0.014."},
@@ -28,37 +27,6 @@ EVIDENCE = {
     ],
 }
 NOTHING = {"predictions": [], "attempts": []}
-
-
-class Page(html.parser.HTMLParser):
-    """The elements of a page, and its text."""
-
-    def __init__(self, content: bytes):
-        super().__init__()
-        self.elements: list[tuple[str, dict]] = []
-        self.text = ""
-        self.feed(content.decode())
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.text += data
-
-    def flat(self) -> str:
-        return " ".join(self.text.split())
-
-    def outside(self) -> list[str]:
-        """Every address that is not in the page itself."""
-        named = [
-            value for _, attributes in self.elements for name, value in attributes.items() if name in ("src", "href")
-        ]
-        return [address for address in named if not address.startswith("data:")]
-
-    def running(self) -> list[str]:
-        """Whatever could run."""
-        handlers = [name for _, attributes in self.elements for name in attributes if name.startswith("on")]
-        return handlers + [tag for tag, _ in self.elements if tag in ("script", "iframe", "object", "embed", "form")]
 
 
 @pytest.fixture
