@@ -60,7 +60,7 @@ VARIANTS = (
     Variant(wrong.first_view_chooses, LOPSIDED, (3 * _TWO_ALIKE + 1 + math.log(3)) / 4, _TWO_ALIKE + 0.5),
     Variant(wrong.directions_added, TWO_PAIRS, _ORTHOGONAL, 2 * _ORTHOGONAL),
     Variant(wrong.costs_summed, TWO_PAIRS, _ORTHOGONAL, 4 * _ORTHOGONAL),
-    Variant(wrong.sign_turned, TWO_PAIRS, _ORTHOGONAL, -_ORTHOGONAL),
+    Variant(wrong.minus_left_out, TWO_PAIRS, _ORTHOGONAL, -_ORTHOGONAL),
     Variant(wrong.divided_by_negatives, TWO_PAIRS, _ORTHOGONAL, 2 * _ORTHOGONAL, "lucidrains/contrastive-learner#2"),
     Variant(wrong.temperature_multiplies, COLD_PAIRS, _COLD, math.log1p(2 * math.exp(-0.5))),
     Variant(wrong.temperature_ignored, COLD_PAIRS, _COLD, _ORTHOGONAL, "huiserwang/ContrastMask#4"),

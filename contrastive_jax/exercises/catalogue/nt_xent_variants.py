@@ -109,7 +109,7 @@ def costs_summed(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Loss:
     return (len(view1) + len(view2)) * _nt_xent(unit_stack(view1, view2), temperature)
 
 
-def sign_turned(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Loss:
+def minus_left_out(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Loss:
     """The mean log-probability without its minus: making it small drives partners apart."""
     return -_nt_xent(unit_stack(view1, view2), temperature)
 
