@@ -80,19 +80,15 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
     settings.write_text(json.dumps({"windowingMode": "none"}), encoding="utf-8")
     port, token = free_port(), secrets.token_hex(8)
     arguments = f"--no-browser --allow-root --ServerApp.port={port} --IdentityProvider.token={token}"
-    process = subprocess.Popen(
-        ["make", "lab", f"PYTHON={sys.executable}", f"DIR={folder}", f"ARGS={arguments}"],
-        cwd=REPOSITORY,
-        env={
-            **os.environ,
-            "HOME": str(home),
-            "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-            "JAX_PLATFORMS": "cpu",
-        },
-        stdout=(home / "lab.log").open("wb"),
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    with (home / "lab.log").open("wb") as log:
+        process = subprocess.Popen(
+            ["make", "lab", f"PYTHON={sys.executable}", f"DIR={folder}", f"ARGS={arguments}"],
+            cwd=REPOSITORY,
+            env={**os.environ, "HOME": str(home), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings")},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     made = Lab(process, folder, port, token)
     try:
         wait_for(made, home / "lab.log")
