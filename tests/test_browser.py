@@ -152,6 +152,8 @@ class Notebook:
         self.click(text)
         self.page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
         self.page.locator(".lm-Menu-itemLabel", has_text="Run All Above Selected Cell").click()
+        first = "() => /[0-9*]/.test(document.querySelector('.jp-CodeCell .jp-InputPrompt').textContent)"
+        self.page.wait_for_function(first)
         self.until_idle()
 
     def type_into(self, text: str, code: str) -> None:
@@ -161,8 +163,19 @@ class Notebook:
 
     def run(self, text: str) -> None:
         self.click(text)
+        prompt = self.cell(text).locator(".jp-InputPrompt")
+        before = prompt.inner_text()
         self.page.keyboard.press("Control+Enter")
+        # Its number is another one once it has been run.
+        again = "([prompt, before]) => /[0-9]/.test(prompt.textContent) && prompt.textContent.trim() !== before.trim()"
+        self.page.wait_for_function(again, arg=[prompt.element_handle(), before])
         self.until_idle()
+
+    def answer(self, text: str, expected: str):
+        """The output below a cell, once it says what is expected."""
+        said = self.output(text)
+        said.filter(has_text=expected).wait_for()
+        return said
 
     def until_idle(self) -> None:
         """Until the kernel has nothing left to run, and says so for a moment."""
@@ -206,14 +219,14 @@ def test_the_cells_above_the_first_exercise_run_without_an_error(opened):
 def test_an_exercise_that_is_not_written_yet(opened):
     opened.run("def partner_of")
     opened.run("judge(partner_of)")
-    assert "not written" in opened.output("judge(partner_of)").inner_text()
+    opened.answer("judge(partner_of)", "not written")
 
 
 def test_a_wrong_solution_is_told_its_misconception(opened):
     opened.type_into("def partner_of", WRONG)
     opened.run("def partner_of")
     opened.run("judge(partner_of)")
-    said = opened.output("judge(partner_of)")
+    said = opened.answer("judge(partner_of)", "It behaves exactly like a known mistake")
     said.scroll_into_view_if_needed()
     opened.picture("wrong")
     assert "It behaves exactly like a known mistake" in said.inner_text()
@@ -225,7 +238,7 @@ def test_a_right_solution_passes(opened):
     opened.type_into("def partner_of", RIGHT)
     opened.run("def partner_of")
     opened.run("judge(partner_of)")
-    said = opened.output("judge(partner_of)")
+    said = opened.answer("judge(partner_of)", "partner_of passes all")
     said.scroll_into_view_if_needed()
     opened.picture("right")
     assert "partner_of passes all" in said.inner_text()
@@ -234,7 +247,7 @@ def test_a_right_solution_passes(opened):
 
 def test_the_portfolio_holds_both_attempts(opened, lab):
     opened.run("log.portfolio(evidence())")
-    assert "Saved" in opened.output("log.portfolio(evidence())").inner_text()
+    opened.answer("log.portfolio(evidence())", "Saved")
     saved = lab.folder / f"portfolio-{NOTEBOOK.removesuffix('.ipynb')}.html"
     opened.page.goto(saved.as_uri())
     text = opened.page.inner_text("body")
