@@ -22,7 +22,7 @@ new_enough := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 UV := uv
 
 ##@ The main job
-setup: ## Make .venv from requirements.txt, unless it is up to date (about 1 min, 1.3 GB)
+setup: ## Make .venv from requirements.txt, unless it is up to date (about 1 min, 1.5 GB)
 ifdef PYTHON
 	@$(python) $(new_enough) || { echo 'set-up: PYTHON=$(PYTHON) is no Python 3.11 or newer that starts.' \
 	  'Name another, or leave PYTHON= out.' >&2; exit 2; }
@@ -44,7 +44,7 @@ endif
 # `check` is the same rule by another name, so the two cannot drift apart. The comparison also follows a run
 # that failed, to show how far it came; the worse of both statuses counts. An interrupted or killed run ends
 # it all (the trap, because some shells go on when the harness takes the interruption and ends in good order).
-reproduce: ## Run what is stale, in both precisions, and compare with the reference (2 min, 1.6 GB)
+reproduce: ## Run what is stale, in both precisions, and compare with the reference (2.5 min, 2 GB)
 check: ## The same, by its other name
 reproduce check: setup
 	@trap 'exit 130' INT; \
@@ -57,7 +57,7 @@ reproduce check: setup
 	exit $$status
 
 ##@ Records
-record: setup ## Record a reference and measure its noise floors; REPLACE=1 to overwrite (8 min)
+record: setup ## Record a reference and measure its noise floors; REPLACE=1 to overwrite (17 min)
 	@$(harness) record $(nb) $(replace) $(force) $(jobs) $(ARGS)
 
 compare: setup ## Compare two records or folders of records: make compare A=... B=... (seconds)
@@ -92,7 +92,7 @@ lab: setup ## Open the notebooks, or DIR=..., in JupyterLab: on this machine onl
 	@$(python) -m jupyterlab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir="$(or $(DIR),notebooks)" $(ARGS)
 
 ##@ Development
-test: setup ## Run all tests (8 min)
+test: setup ## Run all tests (15 min)
 	@$(python) -m pytest -q $(ARGS)
 
 test-browser: setup ## Use JupyterLab and the report in a Chromium, installed or named: CHROMIUM=... (2 min)
