@@ -28,6 +28,11 @@ def as_json(checks: list[NotebookCheck], texts: list[str], reference: str) -> by
         ],
         "problems": texts,
     }
+    return encode(answer)
+
+
+def encode(answer: object) -> bytes:
+    """An answer as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n"
 
 

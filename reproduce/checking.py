@@ -4,14 +4,11 @@ import contextlib
 from pathlib import Path
 
 from . import environment, figures, freshness, noise, notebooks, quoted, records
-from .causes import explain
 from .checkout import Checkout, RecordedRun, RunFolder
-from .compare import compare
 from .environment import Environment
 from .errors import HarnessError
 from .execute import FINISHED, Outcome
-from .figure_data import FigureData
-from .results import NotebookCheck, RunCheck
+from .results import NotebookCheck, RunCheck, hold
 
 
 def check_notebook(checkout: Checkout, path: Path) -> NotebookCheck:
@@ -49,8 +46,8 @@ def check_run(checkout: Checkout, source: notebooks.Source, precision: str) -> R
         return RunCheck(cannot=str(error))
     if measured is None or measured.record_sha256 != expected.sha256:
         return RunCheck(cannot=f"{reference.noise}: measured on another record than {reference.record(precision).name}")
-    result = compare(expected, found, measured.floors)
-    return RunCheck(result, explain(result, *_environments(reference, folder, precision), measured_noise.stream_free))
+    made_with = _environments(reference, folder, precision)
+    return hold(expected, found, measured.floors, made_with, measured_noise.stream_free)
 
 
 def _environments(
@@ -105,11 +102,6 @@ def _learner_copy(source: notebooks.Source) -> list[str]:
     return []
 
 
-def figure_data(record: records.Record) -> dict[str, FigureData]:
-    """The figures of a record by name."""
-    return {entry.name: entry.data for entry in record.entries if isinstance(entry, records.Figure)}
-
-
 def _figure_files(checkout: Checkout, reference: records.Record) -> list[str]:
     try:
         recorded_with = environment.read_recorded(checkout.recorded_runs / checkout.reference_name())
@@ -119,7 +111,7 @@ def _figure_files(checkout: Checkout, reference: records.Record) -> list[str]:
         # SVG bytes are a property of one matplotlib release; the data has been compared anyway.
         return []
     problems = []
-    for name, data in figure_data(reference).items():
+    for name, data in reference.figures.items():
         path = checkout.figures / f"{name}.svg"
         if not path.exists() or path.read_bytes() != figures.to_svg(data):
             problems.append(f"figures/{name}.svg: not what the reference record draws; make figures draws it again")

@@ -139,6 +139,11 @@ class Checkout:
         return RecordedRun(self.recorded_runs / self.reference_name(), stem)
 
 
+def folder_name(version: str, backend: str = "cpu") -> str:
+    """The folder of an environment below `recorded_runs/`, such as jax-0.9.2_cpu."""
+    return f"jax-{version}_{backend}"
+
+
 def here() -> Checkout:
     """The checkout this package lies in, unless the environment names another."""
     root = Path(os.environ.get("REPRODUCE_ROOT") or Path(__file__).parent.parent).resolve()

@@ -9,12 +9,11 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import environment
 from .checkout import BUILD_VARIABLE, Checkout
 from .errors import CANNOT_COMPARE, RUN_FAILED
 from .isolated import STRAY
 from .results import RunCheck
-from .tasks import KERNEL_DEFAULTS
+from .tasks import steering
 
 Cells = dict[str, dict[str, RunCheck]]
 
@@ -44,15 +43,10 @@ class Column:
         return CANNOT_COMPARE if self.reason else max((run.status for run in self.runs), default=CANNOT_COMPARE)
 
 
-def steering() -> dict[str, str]:
-    """The caller's settings of JAX and XLA that differ from how records are made."""
-    return {name: value for name, value in environment.flags().items() if KERNEL_DEFAULTS.get(name) != value}
-
-
 def of_release(checkout: Checkout, release: str) -> Checkout:
     """The checkout with the build folder of one release; runs with settings of the caller's lie in another one."""
-    settings = repr(sorted(steering().items())) if steering() else ""
-    mark = f"+settings-{hashlib.sha256(settings.encode()).hexdigest()[:8]}" if settings else ""
+    settings = sorted(steering().items())
+    mark = f"+settings-{hashlib.sha256(repr(settings).encode()).hexdigest()[:8]}" if settings else ""
     return Checkout(checkout.root, f"build/matrix/{release}{mark}")
 
 

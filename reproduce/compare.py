@@ -208,6 +208,5 @@ def _number(
         floor = noise.floor_at(floors, len(expected), index)
         ulp = noise.unit_in_last_place(expected, index, precision)
         move = abs(a - b)
-        allowed = noise.FLOORS * floor + noise.ULPS * ulp
-        verdict = Verdict.WITHIN_NOISE if move <= allowed else Verdict.DRIFT
+        verdict = Verdict.WITHIN_NOISE if move <= noise.allowed(floor, ulp) else Verdict.DRIFT
         yield Difference(where, verdict, a, b, move / floor if floor else None, move / ulp)

@@ -81,8 +81,7 @@ def _move(a: Number, b: Number) -> float | None:
 
 
 def _allowed(values: list[Number], step: int, floors: list[float] | None, precision: str) -> float:
-    floor, ulp = noise.floor_at(floors, len(values), step), noise.unit_in_last_place(values, step, precision)
-    return noise.FLOORS * floor + noise.ULPS * ulp
+    return noise.allowed(noise.floor_at(floors, len(values), step), noise.unit_in_last_place(values, step, precision))
 
 
 @dataclass(frozen=True)

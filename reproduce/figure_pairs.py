@@ -7,7 +7,6 @@ import msgspec
 
 from .compare import EntryResult, Verdict
 from .figure_data import Bar, FigureData, Heatmap, Line, Number, Panel
-from .records import Figure, Record
 from .survey import Place, Survey
 from .verdicts import room
 
@@ -35,12 +34,12 @@ def pairs(survey: Survey) -> list[Pair]:
     """One pair for each figure of a notebook that is not the same everywhere, the farthest from the reference first."""
     worst: dict[tuple[str, str], Pair] = {}
     for place, expected in survey.expected.items():
-        ours = _figures(expected.record)
+        ours = expected.record.figures
         for release in survey.releases:
             cell = release.cells[place]
             if cell.record is None or cell.run is None or cell.run.comparison is None:
                 continue
-            theirs = _figures(cell.record)
+            theirs = cell.record.figures
             for result in cell.run.comparison.entries:
                 if result.key in ours and result.key in theirs and cell.run.explanation.comparable(result):
                     pair = _pair(place, result, release.title, ours, theirs)
@@ -70,10 +69,6 @@ def _pair(
         return None
     nearest = min((room(each) for each in result.differences), default=0.0)
     return Pair(place, result.key, title, nearest, result.verdict.agrees, ours[result.key], theirs[result.key])
-
-
-def _figures(record: Record) -> dict[str, FigureData]:
-    return {entry.name: entry.data for entry in record.entries if isinstance(entry, Figure)}
 
 
 def _count(value: object) -> int:

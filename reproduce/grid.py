@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -58,7 +57,7 @@ def as_json(columns: list[Column], reference: str) -> bytes:
         "sentence": closing_sentence(columns, reference),
         "releases": [_column_json(column) for column in columns],
     }
-    return msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n"
+    return answers.encode(answer)
 
 
 def _column_json(column: Column) -> dict[str, Any]:

@@ -154,6 +154,11 @@ def unit_in_last_place(values: list[Number], index: int, precision: str) -> floa
     return math.ldexp(1.0, max(exponent, -125) - 24)
 
 
+def allowed(floor: float, ulp: float) -> float:
+    """How far a number with this floor and this unit in the last place may move and still be explained by noise."""
+    return FLOORS * floor + ULPS * ulp
+
+
 def encode(noise: NoiseFile) -> bytes:
     """A noise file, indented so that a change of it can be read."""
     signed = msgspec.structs.replace(noise, sha256=_digest(noise))

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from . import environment, noise, records
-from .causes import explain
-from .compare import Comparison, compare
+from .compare import Comparison
 from .errors import AGREES, CANNOT_COMPARE, HarnessError
-from .results import RunCheck
+from .results import RunCheck, hold
 
 MAX_FILES = 1000
 
@@ -73,13 +72,8 @@ def _names(found: dict[str, Path]) -> str:
 def _pair(a: Path, b: Path) -> RunCheck:
     expected, found = records.read(a), records.read(b)
     floors, stream_free = measured_beside(a, expected)
-    result = compare(expected, found, floors)
-    return RunCheck(
-        result,
-        explain(
-            result, environment_of(a, expected.header.precision), environment_of(b, found.header.precision), stream_free
-        ),
-    )
+    made_with = environment_of(a, expected.header.precision), environment_of(b, found.header.precision)
+    return hold(expected, found, floors, made_with, stream_free)
 
 
 def measured_beside(path: Path, record: records.Record) -> tuple[noise.Floors | None, list[str]]:

@@ -12,7 +12,7 @@ from . import environment, noise, pages, plain_log, records
 from .checkout import Checkout
 from .compare import Comparison, EntryResult, compare
 from .errors import HarnessError
-from .records import Claim, Entry, Figure, Record
+from .records import Claim, Entry, Record
 
 # A difference of these says that the learner worked on the notebook, which is what it is for.
 _EDITED = "the notebook's code was edited"
@@ -97,11 +97,7 @@ def page(record: Record, evidence: Evidence, standing: Standing) -> bytes:
         summary=_summary(evidence, exercises),
         predictions=evidence.predictions,
         exercises=exercises,
-        figures=[
-            {"name": entry.name, "alt": entry.data.alt, "uri": pages.picture(entry.data)}
-            for entry in record.entries
-            if isinstance(entry, Figure)
-        ],
+        figures=[{"name": name, "alt": data.alt, "uri": pages.picture(data)} for name, data in record.figures.items()],
         standing=standing,
         made_with=_made_with(record),
     )

@@ -30,7 +30,8 @@ def proofs(checkout: Checkout, results: dict[str, RunCheck], found: Path) -> lis
     names = [name for name, run in results.items() if run.explanation.stream_changed]
     if not names:
         raise RunFailed("--explain re-runs a notebook whose random stream changed, and here none did. Nothing was run.")
-    return [_proof(checkout, name, _record_of(found, name)) for name in names]
+    files = dict.fromkeys(names, found) if found.is_file() else pairing.record_files(found, "")
+    return [_proof(checkout, name, files[name]) for name in names]
 
 
 def verdict(checkout: Checkout, proof: Proof) -> Comparison:
@@ -49,10 +50,6 @@ def sentence(proof: Proof, result: Comparison) -> str:
         return f"{how}, all {result.numbers} numbers agree with the found run{size}. Only the stream changed."
     where = result.not_comparable or result.stale or tuple(each.where for each in result.disagreements[:1])
     return f"{how}, it still differs from the found run ({where[0]}). More than the stream changed."
-
-
-def _record_of(found: Path, name: str) -> Path:
-    return found if found.is_file() else pairing.record_files(found, name)[name]
 
 
 def _proof(checkout: Checkout, name: str, path: Path) -> Proof:

@@ -5,22 +5,22 @@ Noise floors are not among the files: floors belong to the reference.
 
 from pathlib import Path
 
-from . import environment, plain_log, recording, records
-from .checkout import Checkout, RecordedRun
+from . import environment, recording
+from .checkout import Checkout, folder_name
 from .columns import Column, finished, of_release
 from .errors import HarnessError
 
 
 def publish(checkout: Checkout, column: Column, *, overwrite: bool) -> str:
     """Publish all that a column finished, or nothing; return what came of it, for a person."""
-    folder = recording.folder_name(column.release, "cpu")
+    folder = folder_name(column.release)
     if folder == checkout.reference_name():
         return "not written: it is the reference, which make record makes"
     stems = [stem for stem in column.cells if finished(column.cells, stem)]
     if not stems:
         return "not written: no notebook was run to its end and compared"
     runs = of_release(checkout, column.release)
-    made = {name: content for stem in stems for name, content in _files(runs, stem).items()}
+    made = {name: content for stem in stems for name, content in recording.records_and_log(runs, stem).items()}
     target = checkout.recorded_runs / folder
     try:
         found = recording.environments(runs, stems)
@@ -34,17 +34,6 @@ def publish(checkout: Checkout, column: Column, *, overwrite: bool) -> str:
     except HarnessError as error:
         return f"not written: {error}"
     return "written"
-
-
-def _files(runs: Checkout, stem: str) -> dict[str, bytes]:
-    """The records of a notebook, and its log as `record` makes it."""
-    names = RecordedRun(Path(), stem)
-    made = {
-        names.record(precision).name: runs.run(stem, precision).record.read_bytes() for precision in records.PRECISIONS
-    }
-    run = runs.run(stem, "float32")
-    about = environment.describe(environment.read(run.environment))
-    return {**made, names.log.name: plain_log.render(records.read(run.record), about).encode()}
 
 
 def _changes(target: Path, made: dict[str, bytes], found: dict[str, environment.Environment]) -> list[str]:

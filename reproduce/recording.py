@@ -5,10 +5,9 @@ import tempfile
 from pathlib import Path
 
 from . import environment, figures, noise, notebooks, plain_log, records
-from .checking import figure_data
 from .checkout import Checkout, RecordedRun
 from .errors import HarnessError
-from .tasks import KERNEL_DEFAULTS
+from .tasks import steering
 
 
 def refuse_early(checkout: Checkout, stems: list[str], folder: str, *, replace: bool) -> None:
@@ -17,9 +16,8 @@ def refuse_early(checkout: Checkout, stems: list[str], folder: str, *, replace: 
     Raises:
         HarnessError: flags are set that would be recorded as the normal state, or a record would be overwritten.
     """
-    steering = {name: value for name, value in environment.flags().items() if KERNEL_DEFAULTS.get(name) != value}
-    if steering:
-        found = ", ".join(f"{name}={value}" for name, value in steering.items())
+    if settings := steering():
+        found = ", ".join(f"{name}={value}" for name, value in settings.items())
         raise HarnessError(f"{found} is set. A record is made without flags: unset it and record again.")
     there = [
         stem for stem in stems if any(p.exists() for p in RecordedRun(checkout.recorded_runs / folder, stem).files)
@@ -31,22 +29,16 @@ def refuse_early(checkout: Checkout, stems: list[str], folder: str, *, replace: 
         )
 
 
-def folder_name(version: str, backend: str) -> str:
-    """The folder of an environment, such as jax-0.9.2_cpu."""
-    return f"jax-{version}_{backend}"
-
-
 def files(checkout: Checkout, source: notebooks.Source) -> dict[str, bytes]:
     """The files of a notebook's recorded run, from its plain and perturbed runs in `build/`.
 
     Raises:
         HarnessError: a claim is broken, or an exact value depends on rounding.
     """
-    names = RecordedRun(Path(), source.stem)
-    made, precisions = {}, {}
+    precisions = {}
     plain = {precision: records.read(checkout.run(source.stem, precision).record) for precision in records.PRECISIONS}
     for precision, other in zip(records.PRECISIONS, reversed(records.PRECISIONS), strict=True):
-        run, record = checkout.run(source.stem, precision), plain[precision]
+        record = plain[precision]
         broken = [e.name for e in record.entries if isinstance(e, records.Claim) and not e.holds]
         if broken:
             raise HarnessError(f"{source.stem} {precision}: claims broken: {', '.join(broken)}. A reference must hold.")
@@ -57,14 +49,20 @@ def files(checkout: Checkout, source: notebooks.Source) -> dict[str, bytes]:
         floors = noise.measure(record, {**perturbed, noise.OTHER_PRECISION: plain[other]})
         flags = {**noise.perturbations(), noise.OTHER_PRECISION: other}
         precisions[precision] = noise.PrecisionNoise(record.sha256, flags, floors)
-        made[names.record(precision).name] = run.record.read_bytes()
-        if precision == "float32":
-            about = environment.describe(environment.read(run.environment))
-            made[names.log.name] = plain_log.render(record, about).encode()
     other_stream = records.read(checkout.perturbed_run(source.stem, "float32", noise.OTHER_STREAM).record)
     free = noise.stream_free(plain["float32"], other_stream)
-    made[names.noise.name] = noise.encode(noise.NoiseFile(noise.SCHEMA, source.stem, precisions, free))
-    return made
+    measured = noise.encode(noise.NoiseFile(noise.SCHEMA, source.stem, precisions, free))
+    return {**records_and_log(checkout, source.stem), RecordedRun(Path(), source.stem).noise.name: measured}
+
+
+def records_and_log(checkout: Checkout, stem: str) -> dict[str, bytes]:
+    """The records of a notebook's runs, and the float32 one as plain text."""
+    names, run = RecordedRun(Path(), stem), checkout.run(stem, "float32")
+    about = environment.describe(environment.read(run.environment))
+    return {
+        **{names.record(p).name: checkout.run(stem, p).record.read_bytes() for p in records.PRECISIONS},
+        names.log.name: plain_log.render(records.read(run.record), about).encode(),
+    }
 
 
 def environments(checkout: Checkout, stems: list[str]) -> dict[str, environment.Environment]:
@@ -125,7 +123,7 @@ def _swap(new: Path, target: Path, old: Path) -> None:
 def draw_figures(record: records.Record, folder: Path, *, write: bool = True) -> list[Path]:
     """Draw a record's figures into a folder; return the files that change, or without `write` that would."""
     changed = []
-    for name, data in figure_data(record).items():
+    for name, data in record.figures.items():
         path, drawn = folder / f"{name}.svg", figures.to_svg(data)
         if not path.exists() or path.read_bytes() != drawn:
             changed.append(path)

@@ -106,6 +106,11 @@ class Record(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...]
     sha256: str
 
+    @property
+    def figures(self) -> dict[str, FigureData]:
+        """The data of its figures by name."""
+        return {entry.name: entry.data for entry in self.entries if isinstance(entry, Figure)}
+
 
 def key(entry: Entry) -> str:
     """The name an entry is found by; a metric logged at several steps has one key for each step."""

@@ -9,7 +9,7 @@ from .compare import Difference, Verdict
 from .errors import AGREES, CANNOT_COMPARE, DIFFERS, RUN_FAILED
 from .execute import Outcome
 from .results import NotebookCheck, RunCheck, closing_sentence, count
-from .verdicts import off_by
+from .verdicts import off_by, told
 
 SHOWN = 8
 NEXT_STEP = {
@@ -123,8 +123,7 @@ def _details(console: Console, name: str, run: RunCheck, *, everything: bool) ->
         console.print(
             f"\n[yellow]{name}: stale[/]: {escape(reasons)}. If meant: make record REPLACE=1", highlight=False
         )
-    told = [each for entry in run.comparison.entries if run.explanation.comparable(entry) for each in entry.differences]
-    off = [each for each in told if not each.verdict.agrees]
+    off = told(run)
     if not off:
         return
     console.print(

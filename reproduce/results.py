@@ -3,12 +3,16 @@
 Apart from `checking`, which needs matplotlib and jupytext, so that a report can be written where neither is installed.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from .causes import Explanation
-from .compare import Comparison
+from .causes import Explanation, explain
+from .compare import Comparison, compare
+from .environment import Environment
 from .errors import AGREES, CANNOT_COMPARE, DIFFERS, RUN_FAILED
 from .execute import Outcome
+from .noise import Floors
+from .records import Record
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,18 @@ class NotebookCheck:
     def status(self) -> int:
         """The worst exit status of its parts."""
         return max([run.status for run in self.runs.values()] + [DIFFERS if self.problems else AGREES])
+
+
+def hold(
+    expected: Record,
+    found: Record,
+    floors: Floors | None,
+    made_with: tuple[Environment | None, Environment | None],
+    stream_free: Collection[str],
+) -> RunCheck:
+    """Hold a record against another and name the causes; `made_with` is of the expected and of the found one."""
+    result = compare(expected, found, floors)
+    return RunCheck(result, explain(result, *made_with, stream_free))
 
 
 def closing_sentence(checks: list[NotebookCheck], texts: list[str], reference: str, status: int) -> str:

@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import columns, freshness, pairing, records, releases
-from .causes import explain
-from .checkout import Checkout
-from .compare import compare
+from .checkout import Checkout, folder_name
 from .environment import Environment
 from .errors import AGREES, HarnessError
 from .execute import FINISHED
 from .noise import Floors
 from .records import PRECISIONS, Record
-from .results import RunCheck
+from .results import RunCheck, hold
 
 MOST_FOLDERS = 60
 MOST_NOTEBOOKS = 60
@@ -104,7 +102,7 @@ def gather(checkout: Checkout) -> Survey:
         )
     found = [_release(checkout, folder, expected) for folder in folders]
     there = {reference, *(each.folder for each in found)}
-    found += [_absent(checkout, release, expected) for release in releases.MATRIX if _cpu(release) not in there]
+    found += [_absent(checkout, release, expected) for release in releases.MATRIX if folder_name(release) not in there]
     return Survey(reference, expected, tuple(sorted(found, key=lambda each: (_age(each.title), each.folder))))
 
 
@@ -150,17 +148,19 @@ def _cell(checkout: Checkout, path: Path, reference: Expected) -> Cell:
         made_with = pairing.environment_of(path, reference.record.header.precision)
     except HarnessError as error:
         return Cell(UNREADABLE, _within(checkout, error))
-    result = compare(reference.record, found, reference.floors)
-    return Cell(
-        run=RunCheck(result, explain(result, reference.environment, made_with, reference.stream_free)), record=found
-    )
+    environments = reference.environment, made_with
+    run = hold(reference.record, found, reference.floors, environments, reference.stream_free)
+    return Cell(run=run, record=found)
 
 
 def _absent(checkout: Checkout, release: str, expected: dict[Place, Expected]) -> Release:
     cells = {place: _why_absent(checkout, release, place) for place in expected}
     needs = " or ".join(releases.pythons(release))
     return Release(
-        _cpu(release), f"JAX {release}", cells, problem=f"make matrix JAX={release} records it; it needs Python {needs}"
+        folder_name(release),
+        f"JAX {release}",
+        cells,
+        problem=f"make matrix JAX={release} records it; it needs Python {needs}",
     )
 
 
@@ -182,11 +182,7 @@ def _within(checkout: Checkout, error: HarnessError) -> str:
 def _title(folder: str, version: str) -> str:
     if not version:
         return folder
-    return f"JAX {version}" if folder == _cpu(version) else f"JAX {version} ({folder})"
-
-
-def _cpu(release: str) -> str:
-    return f"jax-{release}_cpu"
+    return f"JAX {version}" if folder == folder_name(version) else f"JAX {version} ({folder})"
 
 
 def _age(title: str) -> list[int]:

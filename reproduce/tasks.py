@@ -4,7 +4,7 @@ import math
 import os
 from dataclasses import dataclass, field
 
-from . import noise, notebooks, records
+from . import environment, noise, notebooks, records
 from .checkout import Checkout, RunFolder
 from .errors import RunFailed
 
@@ -62,6 +62,11 @@ def kernel_environment(xla_flags: str = "", settings: dict[str, str] | None = No
     merged = {**KERNEL_DEFAULTS, **kept, **KERNEL_SETTINGS, **(settings or {})}
     flags = " ".join(filter(None, [merged.get("XLA_FLAGS", ""), xla_flags]))
     return {**merged, "XLA_FLAGS": flags} if flags else merged
+
+
+def steering() -> dict[str, str]:
+    """The caller's settings of JAX and XLA that differ from how records are made."""
+    return {name: value for name, value in environment.flags().items() if KERNEL_DEFAULTS.get(name) != value}
 
 
 def plain_tasks(checkout: Checkout, source: notebooks.Source, overrides: dict | None = None) -> list[Task]:

@@ -8,13 +8,13 @@ from typing import Protocol
 import msgspec
 
 from . import columns, environment, freshness, noise, notebooks, records
-from .causes import explain
 from .checkout import Checkout, RunFolder
 from .compare import Difference, compare
 from .errors import HarnessError, RunFailed
 from .execute import FINISHED
 from .leaves import label, leaves
 from .matrix import Environments
+from .results import hold
 from .tasks import kernel_environment
 
 _PROBES = (
@@ -86,9 +86,9 @@ class Entry:
     def because(self, before: str, after: str) -> str:
         """The causes of all that differs between two releases, as `compare` names them."""
         good, bad = self._folder(before), self._folder(after)
-        result = compare(records.read(good.record), records.read(bad.record), self._floors)
-        found = explain(result, environment.read(good.environment), environment.read(bad.environment))
-        return "; ".join(f"{cause.kind} ({cause.because})" for cause in found.causes)
+        made_with = environment.read(good.environment), environment.read(bad.environment)
+        held = hold(records.read(good.record), records.read(bad.record), self._floors, made_with, ())
+        return "; ".join(f"{cause.kind} ({cause.because})" for cause in held.explanation.causes)
 
     def _folder(self, release: str) -> RunFolder:
         return columns.of_release(self._checkout, release).run(self._source.stem, self._precision)

@@ -223,26 +223,25 @@ def test_an_exercise_that_is_not_written_yet(opened):
 
 
 def test_a_wrong_solution_is_told_its_misconception(opened):
-    opened.type_into("def partner_of", WRONG)
-    opened.run("def partner_of")
-    opened.run("judge(partner_of)")
-    said = opened.answer("judge(partner_of)", "It behaves exactly like a known mistake")
-    said.scroll_into_view_if_needed()
-    opened.picture("wrong")
-    assert "It behaves exactly like a known mistake" in said.inner_text()
-    assert "partner_of does not pass yet" in said.inner_text()
-    assert_well_laid_out(opened, said)
+    said = judged(opened, WRONG, "It behaves exactly like a known mistake", "wrong")
+    assert "It behaves exactly like a known mistake" in said
+    assert "partner_of does not pass yet" in said
 
 
 def test_a_right_solution_passes(opened):
-    opened.type_into("def partner_of", RIGHT)
-    opened.run("def partner_of")
-    opened.run("judge(partner_of)")
-    said = opened.answer("judge(partner_of)", "partner_of passes all")
+    assert "partner_of passes all" in judged(opened, RIGHT, "partner_of passes all", "right")
+
+
+def judged(notebook: Notebook, solution: str, expected: str, picture: str) -> str:
+    """Type a solution in, hand it to the judge, look at the page, and return what the judge says."""
+    notebook.type_into("def partner_of", solution)
+    notebook.run("def partner_of")
+    notebook.run("judge(partner_of)")
+    said = notebook.answer("judge(partner_of)", expected)
     said.scroll_into_view_if_needed()
-    opened.picture("right")
-    assert "partner_of passes all" in said.inner_text()
-    assert_well_laid_out(opened, said)
+    notebook.picture(picture)
+    assert_well_laid_out(notebook, said)
+    return said.inner_text()
 
 
 def test_the_portfolio_holds_both_attempts(opened, lab):

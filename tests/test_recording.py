@@ -8,7 +8,7 @@ import pytest
 from builders import ENTRIES, FOLDER, STEM, Demo, both_environments, changed, contents, draw_once, make_demo, record
 
 from reproduce import environment, figures, noise, plain_log, recording, records
-from reproduce.checkout import Checkout, RecordedRun
+from reproduce.checkout import Checkout, RecordedRun, folder_name
 from reproduce.errors import HarnessError
 from reproduce.records import Claim, Metric
 
@@ -275,7 +275,7 @@ def test_one_environment_for_all_notebooks(demo):
 
 
 def test_folders_are_called_by_release_and_backend():
-    assert recording.folder_name("0.9.2", "cpu") == "jax-0.9.2_cpu"
+    assert folder_name("0.9.2", "cpu") == "jax-0.9.2_cpu"
     run = RecordedRun(Path("a"), STEM)
     assert {path.name for path in run.files} == set(FILES) and run.record("float32").parent == Path("a")
 
@@ -286,7 +286,7 @@ def test_figures_are_drawn_where_they_changed(demo, tmp_path):
     path = folder / "demo-01.svg"
     assert recording.draw_figures(kept, folder, write=False) == [path] and not folder.exists()
     assert recording.draw_figures(kept, folder) == [path]
-    assert path.read_bytes() == figures.to_svg(recording.figure_data(kept)["demo-01"])
+    assert path.read_bytes() == figures.to_svg(kept.figures["demo-01"])
     assert recording.draw_figures(kept, folder) == []
     path.write_bytes(b"changed")
     assert recording.draw_figures(kept, folder, write=False) == [path] and path.read_bytes() == b"changed"

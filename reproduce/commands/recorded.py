@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.markup import escape
 
@@ -28,7 +27,7 @@ def compare(
     results = pairing.compare_paths(a, b, nb)
     if json:
         answer = {name: answers.comparison_json(result) for name, result in results.items()}
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
+        sys.stdout.buffer.write(answers.encode(answer))
     else:
         for name, result in results.items():
             report.show_comparison(out, name, result, everything=everything)

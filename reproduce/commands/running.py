@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..checkout import Checkout, here
+from ..checkout import Checkout, folder_name, here
 from ..errors import DIFFERS, RUN_FAILED, RunFailed
 from .made import figures
 from .options import NB, All, CellLimit, Force, Jobs, Json, NotebookLimit, out
@@ -73,7 +73,7 @@ def record(
 
     checkout = here()
     sources = [notebooks.read(path) for path in checkout.sources(nb)]
-    folder = recording.folder_name(importlib.metadata.version("jax"), "cpu")
+    folder = folder_name(importlib.metadata.version("jax"))
     recording.refuse_early(checkout, [source.stem for source in sources], folder, replace=replace)
     # The plain runs first: a notebook that fails there would fail under every perturbation.
     for made in (plain_tasks, perturbed_tasks):
