@@ -712,8 +712,8 @@ log.figure(
 # **Predict before running.** Sketch what each of the four would report. For one number you have all you need: a
 # healthy encoder, judged by NT-Xent with the wrong key, so that every partner is just some other picture. Its
 # denominators stay the same. What is its loss, on average over all wrong keys? (The cell after that measures one
-# batch with one wrong key, so expect to be a tenth or two off. Its code gives the causes away to anyone who reads it.
-# Read what it prints first.)
+# batch with one wrong key, so expect to be a tenth or two off. Its code calls the encoders p, q and r. Read what it
+# prints first.)
 #
 # *Your prediction:* partners and others are …
 
@@ -729,19 +729,18 @@ def three_numbers(first, second, loss=with_negatives):
     return float(loss(jnp.concatenate([first, second]))), float(partners), float(contrastive_jax.mean_cosine(first))
 
 
-# 64 pictures, a third of each kind, seen by encoders that know the kind and nothing else.
+# 64 pictures, a third of each kind, seen by encoders that know the kind and nothing else: a direction for each.
 kinds = jax.random.permutation(jax.random.key(SEED), jnp.arange(64) % 3)
-apart = jnp.array([[math.cos(angle), math.sin(angle)] for angle in (0, 2 * math.pi / 3, 4 * math.pi / 3)], DTYPE)
-by_kind, merged = apart[kinds], jnp.array([[1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]], DTYPE)[kinds]
-alike, untrained = jnp.ones((64, 2), DTYPE), jnp.split(batch_projection, 2)
+angles = jnp.radians(jnp.array([[0, 180, 180], [0, 120, 240], [45, 45, 45]], DTYPE))[:, kinds]
+p, q, r = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=2)
 runs = [
-    three_numbers(merged, merged),
-    three_numbers(*untrained),
-    three_numbers(by_kind, jnp.roll(by_kind, 1, axis=0)),
-    three_numbers(by_kind, by_kind),
-    three_numbers(alike, alike, contrastive_jax.positive_only),
-    three_numbers(by_kind, by_kind + 0.1 * by_kind[:, ::-1]),
-    three_numbers(merged, jnp.roll(merged, 1, axis=0)),
+    three_numbers(p, p),
+    three_numbers(*jnp.split(batch_projection, 2)),
+    three_numbers(q, jnp.roll(q, 1, axis=0)),
+    three_numbers(q, q),
+    three_numbers(r, r, contrastive_jax.positive_only),
+    three_numbers(q, q + 0.1 * q[:, ::-1]),
+    three_numbers(p, jnp.roll(p, 1, axis=0)),
 ]
 log.series("runs/loss", [loss for loss, _, _ in runs])
 for number, (loss, partners, others) in enumerate(runs, start=1):
@@ -1123,40 +1122,42 @@ log.metric("exercise/spread_of_tenfold_features", feature_spread(10 * features))
 #
 # **Difficulty** ●●○ · **about 10 minutes**
 #
-# An encoder of pictures of three kinds, trained with NT-Xent on batches of 64 pairs at temperature
+# An encoder of pictures of four kinds, trained with NT-Xent on batches of 64 pairs at temperature
 # 0.5<!-- parameter: TEMPERATURE -->, ends like this. What happened?
 #
 # | reported | value |
 # |---|---|
-# | loss | 4.226<!-- record: ladder/loss[1] --> |
+# | loss | 4.169<!-- record: exercise/four_kinds[1] --> |
 # | loss of guessing, log 127 | 4.844<!-- record: ladder/loss[2] --> |
-# | loss with three kinds as far apart as can be | 3.842<!-- record: ladder/loss[0] --> |
-# | mean cosine between different pictures | 0.111<!-- record: ladder/mean_cosine[1] --> |
+# | loss with four kinds as far apart as can be | 3.652<!-- record: exercise/four_kinds[0] --> |
+# | mean cosine between different pictures | 0 |
 #
 # - **a**: Nothing: it has converged.
-# - **b**: The encoder has collapsed.
-# - **c**: Two of the three kinds have become one.
+# - **b**: Two of the four kinds have become one.
+# - **c**: The kinds have become one, two and two.
 # - **d**: The partners are shuffled.
 #
 # **Steps**
 #
-# 1. For each answer, work out the loss and the mean cosine that it would report.
+# 1. For each answer, work out the mean cosine that it would report, and the loss where you can.
 # 2. Keep the one that has both.
 #
 # **Useful**
 #
-# - Section 8 has the losses of some of them, and how the mean cosine of different pictures comes about.
+# - Section 8: `typical_cost`, and how the mean cosine of different pictures comes about. Four directions as far apart
+#   as can be, the corners of a tetrahedron, have the cosine $-\frac{1}{3}$.
 #
 # <details><summary>Hint 1</summary>
 #
-# A collapsed encoder costs $\log 127$, and a wrong key costs more than guessing. Is the loss of this run there?
+# A mean cosine of 0 is what a healthy encoder of four kinds reports, $\frac{1}{4} - \frac{3}{4} \cdot \frac{1}{3}$.
+# Which other groups give 0 as well?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Groups of one third and two thirds: with what chance are two pictures of the same group? And what is the
-# cosine if they are not?
+# Two groups of one half each, in opposite directions: with what chance are two pictures of the same group, and what
+# does `typical_cost` say?
 #
 # </details>
 
@@ -1176,12 +1177,15 @@ judge(answer, exercise="broken_run_04")
 # %% [markdown]
 # <!-- SOLUTION -->
 
+# %%
+log.series("exercise/four_kinds", [typical_cost(1 / 4, -1 / 3), typical_cost(1 / 2, -1)], unit="nats")
+
 # %% [markdown]
 # <details><summary>Read the result</summary>
 #
-# Some of the sixteen encoders of section 13 ended just there. Nothing in their curves looks broken: partners agree,
-# the spread has grown, the loss is far below guessing. Only someone who knew how many kinds there are could notice
-# that one is missing.
+# Nothing here looks broken: the loss is far below guessing, and the mean cosine is the very number that a healthy
+# encoder reports. In section 13 a merged pair of kinds showed in that cosine; merged two and two they don't. Only
+# someone who knew how many kinds there are could notice that two are missing.
 #
 # </details>
 

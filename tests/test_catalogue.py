@@ -14,7 +14,7 @@ from wrong_styles import STYLES
 
 import contrastive_jax
 from contrastive_jax.exercises import oracles
-from contrastive_jax.exercises.catalogue import EXERCISES
+from contrastive_jax.exercises.catalogue import EXERCISES, parts
 from contrastive_jax.exercises.contracts import Choice, Contract, Outcome
 from contrastive_jax.exercises.diagnosis import candidates, distance, inputs, shows_at_extremes
 from contrastive_jax.exercises.evaluation import ambient_dtype, evaluate, outcome_of
@@ -214,10 +214,11 @@ def test_right_functions_are_right_on_all_cases(name, precision):
         lambda view1, view2, temperature=0.5: contrastive_jax.nt_xent_loss(view1, view2, temperature)[None],
         lambda view1, view2, temperature=0.5: contrastive_jax.nt_xent_loss(view1, view2, temperature) * (1 + 1j),
         lambda view1, view2, temperature=0.5: jnp.nan * jnp.sum(view1),
+        lambda view1, view2, temperature=0.5: -jnp.log(0 * jnp.sum(view1**2)),
         lambda view1, view2, temperature=0.5: view1,
         lambda view1, view2, temperature=0.5: view1[100:].shape[2],
     ],
-    ids=["shifted", "of shape (1,)", "complex", "never a number", "a matrix", "raises"],
+    ids=["shifted", "of shape (1,)", "complex", "never a number", "always infinite", "a matrix", "raises"],
 )
 def test_what_nobody_has_seen_before_is_not_named(function, x64):
     contract = EXERCISES["nt_xent_loss"]
@@ -245,6 +246,43 @@ def test_two_that_cannot_be_told_apart_are_both_named(x64):
     found = candidates(doubled, outcome_of(doubled, lambda temperature: jnp.log(temperature)))
     assert [each.name for each in found] == ["log_of_the_temperature"] * 2
     assert [each.report for each in found] == ["", "twin"]
+
+
+@pytest.mark.parametrize("low", [-1e9, -1e30, float(np.finfo(np.float32).min), -100.0])
+def test_every_low_number_in_place_of_minus_infinity_is_one_mistake(low, precision):
+    contract = EXERCISES["mask_self"]
+    found = candidates(contract, outcome_of(contract, lambda s: jnp.where(jnp.eye(len(s), dtype=bool), low, s)))
+    assert [each.name for each in found] == ["own_score_very_low"]
+
+
+def test_exponentials_that_overflow_to_nan_are_named():
+    def multiplied_mask(view1, view2, temperature=0.5):
+        z = contrastive_jax.l2_normalize(jnp.concatenate([view1, view2]))
+        terms = jnp.exp(z @ z.T / temperature) * (1 - jnp.eye(len(z)))
+        return -jnp.mean(jnp.log(jnp.diagonal(jnp.roll(terms, len(view1), axis=1)) / terms.sum(axis=1)))
+
+    contract = EXERCISES["nt_xent_loss"]
+    found = candidates(contract, outcome_of(contract, multiplied_mask))
+    assert [each.name for each in found] == ["exponentials_overflow"]
+
+
+def test_a_sum_of_exponentials_and_a_softmax_are_told_apart():
+    def sums(left, right, temperature=0.2):
+        units = [contrastive_jax.l2_normalize(side, norm_floor=1e-6) for side in (left, right)]
+        scores = units[0] @ units[1].T / temperature
+        terms = jnp.exp(scores)
+        both = jnp.log(terms.sum(axis=1)) + jnp.log(terms.sum(axis=0))
+        return jnp.mean(both / 2 - jnp.diagonal(scores))
+
+    contract = EXERCISES["paired_contrastive"]
+    found = candidates(contract, outcome_of(contract, sums))
+    assert [each.name for each in found] == ["exponentials_as_they_are"]
+
+
+@pytest.mark.parametrize("name", ["EYE", "SWAPPED", "ALIKE", "FIRST", "SECOND", "DEAD", "NINE", "NINE_OTHERS"])
+def test_a_judged_function_cannot_change_what_it_is_held_to(name):
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(parts, name)[...] = 0
 
 
 def test_rounding_has_room_and_nothing_else_has():
@@ -290,20 +328,22 @@ def test_numbers_of_the_fourth_broken_run():
     rng = np.random.default_rng(0)
 
     def cost(directions):
-        """NT-Xent at temperature 0.5, over many batches of 64 pictures of three kinds."""
+        """NT-Xent at temperature 0.5, over many batches of 64 pictures of four kinds."""
         costs = []
         for _ in range(2000):
-            kinds = np.tile(rng.integers(3, size=64), 2)
+            kinds = np.tile(rng.integers(4, size=64), 2)
             cosines = (directions @ directions.T)[kinds][:, kinds]
             sums = np.exp(cosines / 0.5).sum(axis=1) - np.exp(1 / 0.5)
             costs.append(np.mean(np.log(sums) - 1 / 0.5))
         return np.mean(costs)
 
     loss, _, best, cosine = EXERCISES["broken_run_04"].numbers.values()
-    assert loss == pytest.approx(cost(ring([0, 180, 180])), abs=3e-3)
-    assert best == pytest.approx(cost(ring([0, 120, 240])), abs=3e-3)
-    merged = ring([0, 180, 180])
-    assert cosine == pytest.approx(np.mean(merged @ merged.T))
+    two_and_two = ring([0, 0, 180, 180])
+    tetrahedron = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) / math.sqrt(3)
+    assert loss == pytest.approx(cost(two_and_two), abs=3e-3)
+    assert best == pytest.approx(cost(tetrahedron), abs=3e-3)
+    for directions, mean in ((two_and_two, cosine), (tetrahedron, cosine), (ring([0, 120, 240, 240]), 1 / 16)):
+        assert np.mean(directions @ directions.T) == pytest.approx(mean)
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: choice.name)

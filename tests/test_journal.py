@@ -72,9 +72,10 @@ class Hostile:
         ("1.4", "the text '1.4'"),
         (None, "of type NoneType"),
         (True, "of type bool"),
-        (float("nan"), "of type float"),
+        (float("nan"), "NaN, which is not a number: something went wrong on the way to it"),
         ([1.0], "of type list"),
-        (np.ones(2), "of type ndarray"),
+        (np.ones(2), "an array of shape (2,): take the mean, or index it"),
+        (jnp.ones(1), "an array of shape (1,): take the mean, or index it"),
         (1j, "of type complex"),
         (Hostile(), "of type Hostile"),
     ],
@@ -86,7 +87,7 @@ def test_what_is_no_number_is_refused_in_words(kernel, capsys, value, said):
     )
     assert kernel.evidence()["predictions"][0]["predicted"] is None
     journal.outcome("x", value)
-    assert "one measured number is needed" in capsys.readouterr().out
+    assert f"one measured number is needed, and this is {said}." in capsys.readouterr().out
     assert kernel.evidence()["predictions"][0]["measured"] is None
 
 
@@ -157,3 +158,31 @@ def test_evidence_is_plain_and_a_copy(kernel):
     assert (
         kernel.evidence()["predictions"][0]["predicted"] == 0.5 and kernel.evidence()["attempts"][0]["diagnoses"] == []
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"), [(5, "5"), (None, "None"), ("a\ud800", "a?"), (Hostile(), "of type Hostile")]
+)
+def test_any_name_and_reason_can_be_written_to_a_file(as_installed, kernel, capsys, name, kept):
+    journal.predict(name, 1, because="half a \udc00 pair")
+    journal.outcome(name, 2)
+    capsys.readouterr().out.encode("utf-8")
+    (entry,) = kernel.evidence()["predictions"]
+    assert (entry["name"], entry["because"]) == (kept, "half a ? pair")
+    assert (entry["predicted"], entry["measured"]) == (1.0, 2.0)
+    json.dumps(kernel.evidence(), ensure_ascii=False).encode("utf-8")
+
+
+def test_any_answer_can_be_written_to_a_file(kernel):
+    kernel.attempt(judge_function(CONTRACT, gap), "b\ud800")
+    assert kernel.evidence()["attempts"][0]["source"] == "b?"
+
+
+class Secretive:
+    @property
+    def __wrapped__(self):
+        raise SystemExit
+
+
+def test_an_object_that_will_not_be_asked_has_no_source():
+    assert journal.source_of(Secretive()) == "source not available"

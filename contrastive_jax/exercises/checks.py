@@ -11,6 +11,11 @@ from contrastive_jax.exercises.evaluation import Evaluation
 from contrastive_jax.exercises.references import agree, gradients_agree, right_gradients, right_value
 from contrastive_jax.exercises.subject import Finding, Subject
 
+FEW_DIGITS = (
+    "Only the first digits are right: the input is float64, and somewhere on the way the dtype has fewer digits, such "
+    "as a cast to float32, or a small constant is added. Give new arrays the dtype of the input."
+)
+
 
 def checks(subject: Subject) -> Iterator[Finding]:
     """Checks one after the other, each made when it is asked for; ends after a final one that is not passed."""
@@ -61,6 +66,8 @@ def _value(subject: Subject, case: Case, *, plain: bool = False) -> Finding:
         return Finding(check, _shape_problem(subject, case, found, expected), case.arguments, found, expected)
     if agree(found, expected, case.size, subject.dtype):
         return Finding(check, "", case.arguments, found, expected)
+    if subject.dtype == "float64" and found.dtype == np.float64 and agree(found, expected, case.size, "float32"):
+        return Finding(check, FEW_DIGITS, case.arguments)
     return Finding(check, f"The value is {_wrong(found, expected)}.", case.arguments, found, expected)
 
 

@@ -22,6 +22,8 @@ from contrastive_jax.exercises.references import right_gradients, right_value
 # variants of a contract differ by far more.
 ROOM = {"float32": 1e-4, "float64": 1e-7}
 SMALL = 0.1
+# Where minus infinity is right, every number below this is one mistake, whichever number was picked.
+VERY_LOW = -50.0
 
 
 def candidates(contract: Contract, outcome_on: Callable[[Arguments], Outcome]) -> tuple[Variant, ...]:
@@ -34,11 +36,13 @@ def candidates(contract: Contract, outcome_on: Callable[[Arguments], Outcome]) -
     Returns:
         Those that agree on every input that was asked, in value and gradients. A function that agrees with none on all
         extremes may have two faults there: then those that agree on the first extreme where it fails. Nothing if none
-        agrees, or if the function raises.
+        agrees, if the function raises, or if it is not finite anywhere: there are many ways to that.
     """
     cases = inputs(contract)
     probes, extremes = range(len(contract.probes)), range(len(contract.probes), len(cases))
     found = {number: outcome_on(cases[number].arguments) for number in probes}
+    if not any(outcome.value is not None and np.isfinite(outcome.value).any() for outcome in found.values()):
+        return ()
     if not all(_is_right(contract, number, found[number]) for number in probes):
         return _matching(contract, found, at_extremes=False)
     found = {number: outcome_on(cases[number].arguments) for number in extremes}
@@ -97,11 +101,29 @@ def _matching(contract: Contract, found: dict[int, Outcome], *, at_extremes: boo
     left = _group(contract, at_extremes)
     for number, outcome in found.items():
         values = _values(contract, number, dtype, at_extremes)
-        left = [each for each in left if distance(outcome._replace(gradients=()), Outcome(values[each])) <= 1]
+        seen = _blurred(contract, number, outcome.value, at_extremes)
+        if seen is None:
+            return ()
+        left = [each for each in left if distance(Outcome(seen), Outcome(values[each])) <= 1]
     if contract.gradients:
         for number, outcome in found.items():
-            left = [each for each in left if distance(outcome, _of_variant(contract, each, number, dtype)) <= 1]
+            if outcome.value is not None and np.isfinite(outcome.value).all():
+                left = [each for each in left if distance(outcome, _of_variant(contract, each, number, dtype)) <= 1]
     return tuple(contract.variants[each] for each in left)
+
+
+def _blurred(contract: Contract, number: int, value: np.ndarray | None, at_extremes: bool) -> np.ndarray | None:
+    """A value without what does not tell mistakes apart: how low a number is in place of minus infinity and, at an
+    extreme, whether an overflow ends as infinity or as NaN, which depends on the order of the operations."""
+    if value is None or value.dtype.kind != "f":
+        return value
+    if at_extremes:
+        return np.where(np.isfinite(value), value, np.asarray(np.nan, value.dtype))
+    right = _right(contract, number).value
+    if right is None or right.shape != value.shape:
+        return value
+    low = np.isneginf(right) & np.isfinite(value) & (value < VERY_LOW)
+    return np.where(low, np.asarray(VERY_LOW, value.dtype), value)
 
 
 def _group(contract: Contract, at_extremes: bool) -> list[int]:
@@ -111,14 +133,15 @@ def _group(contract: Contract, at_extremes: bool) -> list[int]:
 
 
 @functools.cache
-def _values(contract: Contract, number: int, dtype: str, at_extremes: bool) -> dict[int, np.ndarray]:
+def _values(contract: Contract, number: int, dtype: str, at_extremes: bool) -> dict[int, np.ndarray | None]:
     """Of a group of variants on one input, by their places."""
     arguments = inputs(contract)[number].arguments
     is_followed = [isinstance(each, np.ndarray | float) for each in arguments]
     constants = tuple(each for each, followed in zip(arguments, is_followed, strict=True) if not followed)
     follows = [as_passed(each, dtype) for each, followed in zip(arguments, is_followed, strict=True) if followed]
     function = _all_values(contract, tuple(is_followed), constants, at_extremes)
-    return {place: np.asarray(value) for place, value in function(follows).items()}
+    values = {place: np.asarray(value) for place, value in function(follows).items()}
+    return {place: _blurred(contract, number, value, at_extremes) for place, value in values.items()}
 
 
 @functools.cache

@@ -59,11 +59,14 @@ def as_numpy(result: Any) -> tuple[np.ndarray | None, str]:
         return (None, "array that was deleted") if result.is_deleted() else (np.asarray(result), "array")
     if result is None:
         return None, "nothing"
-    is_number = type(result) in PLAIN_NUMBERS or type(result).__module__ == "numpy"
-    if is_number and isinstance(result, (*PLAIN_NUMBERS, np.ndarray, np.generic)):
+    kind = type(result)
+    module = type.__dict__["__module__"].__get__(kind)
+    if kind in PLAIN_NUMBERS or (
+        issubclass(kind, np.ndarray | np.generic) and isinstance(module, str) and module == "numpy"
+    ):
         value = np.array(result)
         return (value, "number") if value.dtype.kind in "biufc" else (None, f"NumPy array of dtype {value.dtype}")
-    return None, type(result).__name__
+    return None, guarded.name_of(kind)
 
 
 def evaluate(

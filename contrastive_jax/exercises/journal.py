@@ -6,8 +6,10 @@ import inspect
 import math
 from typing import Any
 
+import jax
 import numpy as np
 
+from contrastive_jax.exercises.guarded import name_of
 from contrastive_jax.exercises.wording import Judgement
 
 NO_SOURCE = "source not available"
@@ -28,14 +30,17 @@ class Journal:
 
     def predict(self, name: str, value: Any, because: str = "") -> str:
         """Keeps a prediction, and returns one line about it."""
+        name = _clean(name)
         entry = self._entry(name)
-        entry["because"] = str(because)[:REASON_LIMIT]
+        entry["because"] = _clean(because)[:REASON_LIMIT]
         if value is ...:
             return f"{name}: no prediction yet."
         number = _as_number(value)
         if number is None:
-            said = f"the text {value!r}" if isinstance(value, str) else f"of type {type(value).__name__}"
-            return f"{name}: a prediction is one number, and this is {said}. Write predict({name!r}, 1.5), for example."
+            return (
+                f"{name}: a prediction is one number, and this is {_kind(value)}. Write predict({name!r}, 1.5), "
+                "for example."
+            )
         if entry["measured"] is not None and entry["predicted"] != number:
             entry["changed_after_the_result"] = True
         entry["predicted"] = number
@@ -43,9 +48,9 @@ class Journal:
 
     def outcome(self, name: str, measured: Any) -> str:
         """Keeps what was measured, and returns one line about how far off the prediction was."""
-        number = _as_number(measured)
+        name, number = _clean(name), _as_number(measured)
         if number is None:
-            return f"{name}: one measured number is needed, and this is of type {type(measured).__name__}, or NaN."
+            return f"{name}: one measured number is needed, and this is {_kind(measured)}."
         entry = self._entry(name)
         entry["measured"] = number
         entry["said"] = _compared(entry["predicted"], number)
@@ -57,7 +62,7 @@ class Journal:
             {
                 "exercise": judgement.name,
                 "passed": judgement.passed,
-                "shown": repr(judgement),
+                "shown": _clean(repr(judgement)),
                 "diagnoses": [{"name": each.name, "explanation": each.explanation} for each in judgement.diagnoses],
                 "source": source_of(judged),
             }
@@ -125,13 +130,36 @@ def evidence() -> dict[str, Any]:
 def source_of(judged: Any) -> str:
     """The code of a function, or the answer itself."""
     if isinstance(judged, str):
-        return judged[:SOURCE_LIMIT]
+        return _clean(judged)[:SOURCE_LIMIT]
     while isinstance(judged, functools.partial):
         judged = judged.func
     try:
-        return inspect.getsource(inspect.unwrap(judged))[:SOURCE_LIMIT]
-    except (TypeError, OSError, ValueError):
+        return _clean(inspect.getsource(inspect.unwrap(judged)))[:SOURCE_LIMIT]
+    except BaseException:  # no source, or an object that answers as it likes
         return NO_SOURCE
+
+
+def _clean(text: Any) -> str:
+    """A text that can be written to any file, whatever was passed: half a surrogate pair cannot."""
+    try:
+        return str(text).encode("utf-8", "replace").decode("utf-8")
+    except BaseException:  # whatever a learner passes
+        return f"of type {name_of(type(text))}"
+
+
+def _kind(value: Any) -> str:
+    """What was given in place of a number, and how to get one out of it."""
+    if isinstance(value, str):
+        return f"the text {value!r}"
+    try:
+        array = np.asarray(value) if isinstance(value, float | np.ndarray | np.generic | jax.Array) else None
+    except Exception:  # an array that was deleted, for example
+        array = None
+    if array is None or array.dtype.kind not in "iufb" or (array.dtype.kind == "b" and not array.ndim):
+        return f"of type {name_of(type(value))}"
+    if array.ndim:
+        return f"an array of shape {array.shape}: take the mean, or index it"
+    return "NaN, which is not a number: something went wrong on the way to it"
 
 
 def _compared(predicted: float | None, measured: float) -> str:

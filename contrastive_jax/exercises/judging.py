@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from contrastive_jax.exercises import diagnosis, journal
+from contrastive_jax.exercises import diagnosis, guarded, journal
 from contrastive_jax.exercises.catalogue import EXERCISES
 from contrastive_jax.exercises.checks import checks
 from contrastive_jax.exercises.contracts import Choice, Contract, Variant
@@ -38,11 +38,10 @@ def judge(fn: Any, *, exercise: str | None = None, verbose: bool = False) -> Jud
     """
     name = _name_of(fn) if exercise is None else exercise
     if name is None:
-        problem = (
-            f"This is of type {type(fn).__name__}, not a function: pass a function by its name, without calling it."
-        )
+        kind = guarded.name_of(type(fn))
+        problem = f"This is of type {kind}, not a function: pass a function by its name, without calling it."
         return Judgement("judge", (Finding("a function", problem),))
-    if name not in EXERCISES:
+    if not isinstance(name, str) or name not in EXERCISES:
         known = ", ".join(sorted(EXERCISES))
         raise ValueError(
             f"exercise: expected one of {known}, found {name!r}. Next step: name the function so, or pass exercise=."
@@ -86,7 +85,7 @@ def _diagnosed(subject: Subject, failing: Finding | None) -> tuple[tuple[Variant
 
 def judge_answer(choice: Choice, answer: Any) -> Judgement:
     """Holds a letter against the right one."""
-    letter = answer.strip().lower() if isinstance(answer, str) else ""
+    letter = answer.strip().strip("().").strip().lower() if isinstance(answer, str) else ""
     letters = ", ".join(choice.options)
     if letter not in choice.options:
         said = "There is no answer yet" if answer is ... or answer is None else "That is none of the answers"
@@ -105,7 +104,10 @@ def _dtype(contract: Contract) -> str:
 def _name_of(fn: Any) -> str | None:
     while isinstance(fn, functools.partial):
         fn = fn.func
-    name = getattr(fn, "__name__", None)
+    try:
+        name = getattr(fn, "__name__", None)
+    except BaseException:  # an object may answer as it likes
+        return None
     return name if isinstance(name, str) and callable(fn) else None
 
 

@@ -6,7 +6,18 @@ import numpy as np
 
 from contrastive_jax.exercises import oracles
 from contrastive_jax.exercises.catalogue import clip_variants as wrong
-from contrastive_jax.exercises.catalogue.parts import ALIKE, DEAD, EYE, FIRST, LOG_2, LOG_100, SECOND, SWAPPED
+from contrastive_jax.exercises.catalogue.parts import (
+    ALIKE,
+    DEAD,
+    EYE,
+    FIRST,
+    LOG_2,
+    LOG_100,
+    NINE,
+    NINE_OTHERS,
+    SECOND,
+    SWAPPED,
+)
 from contrastive_jax.exercises.catalogue.relations import exchanged, rescaled, same_order, turned
 from contrastive_jax.exercises.contracts import Case, Contract, Property, Variant
 
@@ -18,6 +29,7 @@ LONG_TABLE = Case("(2, 0) and (0, 2) against (1, 0) and (0, 1), log scale 0", (2
 SAME_IMAGE = Case("the same image twice, two texts, log scale 0", (ALIKE, EYE, 0.0), ALIKE)
 GENERAL_TABLE = Case("three pairs in general position, log scale -0.7", (FIRST, SECOND, _LOW))
 HUGE_TABLE = Case("two orthogonal pairs, log scale 1000", (EYE, EYE, 1000.0), 100 * EYE, size=100.0)
+TWICE_THE_CAP = Case("two orthogonal pairs, log scale log 200", (EYE, EYE, math.log(200)), 100 * EYE, size=100.0)
 DEAD_TABLE = Case(
     "an image feature of zeros, log scale 0", (DEAD, EYE, 0.0), np.array([[0.0, 0.0], [0.0, 1.0]]), differentiated=False
 )
@@ -30,7 +42,7 @@ CONTRASTIVE_LOGITS = Contract(
     cases=(TABLE, LONG_TABLE, SAME_IMAGE, GENERAL_TABLE),
     gradients=(0, 1, 2),
     properties=(Property("the lengths of the rows do not matter", GENERAL_TABLE.arguments, rescaled),),
-    extremes=(HUGE_TABLE, DEAD_TABLE),
+    extremes=(HUGE_TABLE, TWICE_THE_CAP, DEAD_TABLE),
     probes=(GENERAL_TABLE.arguments,),
     variants=(
         Variant(wrong.table_of_dot_products, LONG_TABLE, EYE, 2 * EYE, "moein-shariatnia/OpenAI-CLIP#10"),
@@ -67,6 +79,9 @@ TWO_PAIRS = Case("two orthogonal pairs, log scale log 2", (EYE, EYE, LOG_2), _OR
 LONG_IMAGES = Case("images of length 2, log scale 0", (2 * EYE, EYE, 0.0), _PAIRED)
 SAME_CAPTION = Case("two images with the same caption, log scale 0", (EYE, ALIKE, 0.0), (_BY_IMAGES + _BY_TEXTS) / 2)
 GENERAL = Case("three pairs in general position, log scale -0.7", (FIRST, SECOND, _LOW))
+NINE_PAIRS = Case("nine pairs of five entries, log scale 1.2", (NINE, NINE_OTHERS, 1.2))
+# The wrong candidate leads by the scale, exp(4), and all the rest is below what floats can show.
+BELOW_THE_CAP = Case("partners exchanged, log scale 4", (EYE, SWAPPED, 4.0), math.exp(4), size=math.exp(4))
 ABOVE_THE_CAP = Case("partners exchanged, log scale log 1000", (EYE, SWAPPED, math.log(1000)), 100.0, size=100.0)
 HUGE = Case("partners exchanged, log scale 1000", (EYE, SWAPPED, 1000.0), 100.0, size=100.0)
 AT_THE_CAP = Case("partners exchanged, log scale log 100", (EYE, SWAPPED, LOG_100), 100.0, size=100.0)
@@ -77,7 +92,7 @@ CLIP_LOSS = Contract(
     parameters=("image_features", "text_features", "logit_scale"),
     task="Mean of two costs in nats: images choose among texts, texts among images; exp(logit_scale) is at most 100.",
     oracle=oracles.clip_loss,
-    cases=(TWO_PAIRS, LONG_IMAGES, SAME_CAPTION, GENERAL),
+    cases=(TWO_PAIRS, LONG_IMAGES, SAME_CAPTION, NINE_PAIRS, GENERAL),
     gradients=(0, 1, 2),
     gradient_oracle=oracles.clip_gradients,
     properties=(
@@ -86,7 +101,7 @@ CLIP_LOSS = Contract(
         Property("the lengths of the rows do not matter", GENERAL.arguments, rescaled),
         Property("turning both sides together changes nothing", GENERAL.arguments, turned),
     ),
-    extremes=(ZERO_ROW, ABOVE_THE_CAP, HUGE, AT_THE_CAP),
+    extremes=(ZERO_ROW, BELOW_THE_CAP, ABOVE_THE_CAP, HUGE, AT_THE_CAP),
     probes=(GENERAL.arguments, (FIRST, SECOND, 0.9)),
     variants=(
         Variant(wrong.features_not_normalised, LONG_IMAGES, _PAIRED, _ORTHOGONAL, "moein-shariatnia/OpenAI-CLIP#10"),
@@ -120,6 +135,13 @@ CLIP_LOSS = Contract(
             right=1 / (math.exp(2) + 1),
             wrong=0.0,
             gradient_entry=(1, (0, 1)),
+        ),
+        Variant(
+            wrong.images_detached,
+            TWO_PAIRS,
+            right=1 / (math.exp(2) + 1),
+            wrong=0.0,
+            gradient_entry=(0, (0, 1)),
         ),
         Variant(wrong.scale_without_cap, ABOVE_THE_CAP, 100.0, 1000.0, "openai/CLIP#46"),
         Variant(

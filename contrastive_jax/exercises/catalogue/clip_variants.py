@@ -114,6 +114,11 @@ def texts_detached(image_features: Rows, text_features: Rows, logit_scale: Numbe
     return both_directions(_scores(image_features, jax.lax.stop_gradient(jnp.asarray(text_features)), logit_scale))
 
 
+def images_detached(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:
+    """The right value, but no gradient reaches the images: only the text encoder would learn."""
+    return both_directions(_scores(jax.lax.stop_gradient(jnp.asarray(image_features)), text_features, logit_scale))
+
+
 def scale_without_cap(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:
     """The scale may exceed 100: one wrong pair then costs without bound, and exp overflows in the end."""
     return both_directions(table_without_cap(image_features, text_features, logit_scale))

@@ -1,13 +1,15 @@
 """`positive_only` and two measures of collapse, and what goes wrong with them."""
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from contrastive_jax.exercises import oracles
 from contrastive_jax.exercises.catalogue import collapse_variants as wrong
 from contrastive_jax.exercises.catalogue.parts import DEAD, EYE, FIRST, SECOND
-from contrastive_jax.exercises.contracts import Case, Contract, Variant
+from contrastive_jax.exercises.contracts import Case, Contract, Evaluate, Property, Variant
 
 _STACK = np.concatenate([EYE, EYE])
 TWO_PAIRS = Case("two orthogonal pairs, stacked", (_STACK,), -1.0)
@@ -16,6 +18,7 @@ EXCHANGED = Case("two orthogonal pairs with the partners exchanged", (_STACK[[0,
 RIGHT_ANGLE = Case("one pair at a right angle", (EYE,), 0.0)
 GENERAL_STACK = Case("three pairs in general position, stacked", (np.concatenate([FIRST, SECOND]),))
 ZERO_ROW = Case("a row of zeros in view 1", (np.concatenate([DEAD, EYE]),), -0.5, differentiated=False)
+ZERO_ROW_IN_VIEW_2 = Case("a row of zeros in view 2", (np.concatenate([EYE, DEAD]),), -0.5, differentiated=False)
 
 POSITIVE_ONLY = Contract(
     name="positive_only",
@@ -24,7 +27,7 @@ POSITIVE_ONLY = Contract(
     oracle=lambda z: oracles.positive_only(*np.split(z, 2)),
     cases=(TWO_PAIRS, LONG_PAIRS, EXCHANGED, RIGHT_ANGLE, GENERAL_STACK),
     gradients=(0,),
-    extremes=(ZERO_ROW,),
+    extremes=(ZERO_ROW, ZERO_ROW_IN_VIEW_2),
     probes=(GENERAL_STACK.arguments,),
     variants=(
         Variant(wrong.attraction_summed, TWO_PAIRS, -1.0, -2.0),
@@ -44,6 +47,7 @@ POSITIVE_ONLY = Contract(
             report="PatrickHua/SimSiam#39",
             gradient_entry=(0, (1, 0)),
         ),
+        Variant(wrong.other_view_frozen, RIGHT_ANGLE, right=-1.0, wrong=0.0, gradient_entry=(0, (0, 1))),
         Variant(wrong.dead_row_is_not_a_number, ZERO_ROW, -0.5, math.nan, "huggingface/sentence-transformers#625"),
     ),
     common="Taking a value near -1 for success. Rows that are all alike reach it too, whatever the pictures show.",
@@ -55,12 +59,19 @@ OPPOSITE = Case("two opposite rows", (np.array([[1.0, 0.0], [-1.0, 0.0]]),), -1.
 ALIKE_AND_APART = Case("two equal rows and one at a right angle", (EYE[[0, 0, 1]],), 1 / 3)
 GENERAL_ROWS = Case("six rows in general position", (np.concatenate([FIRST, SECOND]),))
 
+
+def _is_a_number(evaluate: Evaluate, *arguments: Any) -> Iterator[tuple[Any, Any]]:
+    """What the cosine of a row of zeros with itself is, is a matter of taste; NaN is not."""
+    yield np.asarray(np.isfinite(evaluate(*arguments).value), float), np.ones(())
+
+
 MEAN_COSINE = Contract(
     name="mean_cosine",
     parameters=("embeddings",),
     task="Mean cosine similarity between different rows.",
     oracle=oracles.mean_cosine,
     cases=(AT_RIGHT_ANGLES, LONG_AND_ALIKE, OPPOSITE, ALIKE_AND_APART, GENERAL_ROWS),
+    properties=(Property("a row of zeros leaves the result a number", (DEAD,), _is_a_number),),
     probes=(GENERAL_ROWS.arguments,),
     variants=(
         Variant(wrong.own_cosines_counted, AT_RIGHT_ANGLES, 0.0, 0.5),

@@ -57,6 +57,12 @@ def one_view_frozen(z: Rows) -> Loss:
     return -jnp.mean(jnp.sum(view1 * jax.lax.stop_gradient(view2), axis=1))
 
 
+def other_view_frozen(z: Rows) -> Loss:
+    """The right value, but view 1 passes no gradient: that is a step of SimSiam, not this loss."""
+    view1, view2 = jnp.split(l2_normalize(z), 2)
+    return -jnp.mean(jnp.sum(jax.lax.stop_gradient(view1) * view2, axis=1))
+
+
 def dead_row_is_not_a_number(z: Rows) -> Loss:
     """Rows are divided by their plain lengths: one dead row makes the loss NaN."""
     return _attraction(divided_by_length(z))

@@ -105,27 +105,29 @@ BROKEN_RUN_03 = Choice(
 
 BROKEN_RUN_04 = Choice(
     name="broken_run_04",
-    question="An encoder of pictures of three kinds, trained with NT-Xent on batches of 64 pairs at temperature 0.5, "
+    question="An encoder of pictures of four kinds, trained with NT-Xent on batches of 64 pairs at temperature 0.5, "
     "ends like this. What happened?",
     numbers={
-        "loss": 4.226,
+        "loss": 4.169,
         "loss of guessing, log 127": math.log(127),
-        "loss with three kinds as far apart as can be": 3.842,
-        "mean cosine between different pictures": 1 / 9,
+        "loss with four kinds as far apart as can be": 3.652,
+        "mean cosine between different pictures": 0.0,
     },
     options={
         "a": Option(
             "Nothing: it has converged.",
-            "Three kinds as far apart as can be have a mean cosine of 0 and cost 3.84. This run costs more.",
+            "The mean cosine fits, but four kinds as far apart as can be cost 3.65. This run costs more.",
         ),
         "b": Option(
-            "The encoder has collapsed.",
-            "Then the mean cosine would be 1, the loss log 127, about 4.84, and all features would be alike.",
+            "Two of the four kinds have become one.",
+            "Three groups at 120 degrees, with 1/4, 1/4 and 1/2 of the pictures, have the mean cosine "
+            "3/8 - 5/16 = 1/16.",
         ),
         "c": Option(
-            "Two of the three kinds have become one.",
-            "Of two pictures, 1/9 + 4/9 are in one group, with cosine 1, and 4/9 in opposite ones, with cosine -1: "
-            "1/9 in the mean. Merged kinds are each other's hardest negatives, so the loss is higher too.",
+            "The kinds have become one, two and two.",
+            "Two pictures are in one group with the chance 1/2, with cosine 1, and otherwise in opposite ones, with "
+            "cosine -1: 0 in the mean, as in a healthy run. Only the loss shows it: to every picture, half of all "
+            "look like the partner.",
         ),
         "d": Option(
             "The partners are shuffled.",

@@ -28,6 +28,9 @@ LOPSIDED = Case("unit rows e1, e2, e2, e2, temperature 1", (EYE[[0, 1, 1, 1]], 1
 UNITS = np.array([[0.6, 0.8, 0], [0, 0.6, -0.8], [1, 0, 0], [0.8, 0, 0.6], [0.28, 0.96, 0], [-0.6, 0, 0.8]])
 GENERAL = Case("six unit rows in general position, temperature 0.4", (UNITS, 0.4))
 
+# The twin of each row is a rival, at a score of 1000.
+COLD_AND_WRONG = Case("unit rows e1, e2, e2, e1, temperature 0.001", (EYE[[0, 1, 1, 0]], 0.001), size=1000.0)
+
 
 def _variant(function: Any, wrong_value: Any, case: Case = PAIRS, report: str = "") -> Variant:
     return Variant(function, case, case.expected, wrong_value, report)
@@ -39,6 +42,7 @@ CONTRACT = Contract(
     task="Gradient of NT-Xent by its rows [view1; view2], which have length one already, in the shape of the rows.",
     oracle=oracles.row_gradient,
     cases=(PAIRS, COLD_PAIRS, LOPSIDED, GENERAL),
+    extremes=(COLD_AND_WRONG,),
     probes=(GENERAL.arguments,),
     variants=(
         _variant(wrong.only_asking, _ASKING, LOPSIDED, "facebookresearch/SLIP#31"),

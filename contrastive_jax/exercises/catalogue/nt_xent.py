@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
+
 from contrastive_jax.exercises import oracles
 from contrastive_jax.exercises.catalogue import nt_xent_variants as wrong
-from contrastive_jax.exercises.catalogue.parts import ALIKE, DEAD, EYE, FIRST, LOG_2, SECOND, SWAPPED
+from contrastive_jax.exercises.catalogue.parts import ALIKE, DEAD, EYE, FIRST, LOG_2, NINE, NINE_OTHERS, SECOND, SWAPPED
 from contrastive_jax.exercises.catalogue.relations import exchanged, rescaled, same_order, turned
 from contrastive_jax.exercises.contracts import Case, Contract, Property, Rejection, Variant
 
@@ -26,8 +28,16 @@ LOPSIDED = Case(
 )
 # Each row has its copy among the negatives, at a score of 1000.
 TINY = Case("partners exchanged, temperature 0.001", (EYE, SWAPPED, 0.001), 1000.0, size=1000.0)
+# The only candidate has a score of -100000, below every number that is taken for minus infinity by mistake.
+OPPOSITE = Case(
+    "one pair of opposite rows, temperature 0.00001",
+    (EYE[:1], np.array([[-1.0, 0.0]]), 0.00001),
+    0.0,
+    size=1e5,
+)
 ZERO_ROW = Case("a row of zeros in view 1, temperature 1", (DEAD, EYE, 1.0), (math.log(3) + _ORTHOGONAL) / 2)
 ALIKE_ALL = Case("four equal rows, temperature 0.5", (ALIKE, ALIKE, 0.5), math.log(3))
+NINE_PAIRS = Case("nine pairs of five entries, temperature 0.3", (NINE, NINE_OTHERS, 0.3))
 GENERAL = Case("three pairs in general position, temperature 0.4", (FIRST, SECOND, 0.4))
 
 _HALF_A_STEP = 1 / (math.e + 2)  # share of each of the two negatives of an anchor in its choice
@@ -55,9 +65,14 @@ VARIANTS = (
     Variant(wrong.neighbour_as_partner, TWO_PAIRS, _ORTHOGONAL, 1 + _ORTHOGONAL, "google-research/simclr#158"),
     # Of three columns the labels of view 1 are 2 and, past the end, 2 again; those of view 2 are right.
     Variant(wrong.label_of_the_full_row, TWO_PAIRS, _ORTHOGONAL, _ORTHOGONAL + 0.25, "lightly-ai/lightly#1176"),
-    Variant(wrong.masked_cell_counted, TWO_PAIRS, _ORTHOGONAL, math.inf, "vturrisi/solo-learn#206"),
     Variant(wrong.same_view_twice, EXCHANGED, _EXCHANGED, _ORTHOGONAL, "catalyst-team/catalyst#1278"),
     Variant(wrong.first_view_chooses, LOPSIDED, (3 * _TWO_ALIKE + 1 + math.log(3)) / 4, _TWO_ALIKE + 0.5),
+    Variant(
+        wrong.second_view_chooses,
+        LOPSIDED,
+        (3 * _TWO_ALIKE + 1 + math.log(3)) / 4,
+        (_TWO_ALIKE + math.log(3)) / 2,
+    ),
     Variant(wrong.directions_added, TWO_PAIRS, _ORTHOGONAL, 2 * _ORTHOGONAL),
     Variant(wrong.costs_summed, TWO_PAIRS, _ORTHOGONAL, 4 * _ORTHOGONAL),
     Variant(wrong.minus_left_out, TWO_PAIRS, _ORTHOGONAL, -_ORTHOGONAL),
@@ -76,6 +91,7 @@ VARIANTS = (
         gradient_entry=(1, (0, 1)),
     ),
     Variant(wrong.second_view_detached, TWO_PAIRS, right=_HALF_A_STEP, wrong=0.0, gradient_entry=(1, (0, 1))),
+    Variant(wrong.first_view_detached, TWO_PAIRS, right=_HALF_A_STEP, wrong=0.0, gradient_entry=(0, (0, 1))),
     # Without its part along the row: the pull of the partner, as anchor and as candidate.
     Variant(wrong.length_detached, TWO_PAIRS, right=0.0, wrong=-_HALF_A_STEP, gradient_entry=(1, (0, 0))),
     Variant(wrong.exponentials_overflow, TINY, 1000.0, math.inf, "Lightning-Universe/lightning-bolts#811"),
@@ -102,7 +118,7 @@ CONTRACT = Contract(
     parameters=("view1", "view2", "temperature"),
     task="Mean cost, in nats, at which each of the 2B rows of [view1; view2] finds its partner among all other rows.",
     oracle=oracles.nt_xent,
-    cases=(ONE_PAIR, TWO_PAIRS, COLD_PAIRS, LONG_ROWS, EXCHANGED, LOPSIDED, ALIKE_ALL, GENERAL),
+    cases=(ONE_PAIR, TWO_PAIRS, COLD_PAIRS, LONG_ROWS, EXCHANGED, LOPSIDED, ALIKE_ALL, NINE_PAIRS, GENERAL),
     defaults={"temperature": 0.5},
     gradients=(0, 1),
     gradient_oracle=lambda view1, view2, temperature: oracles.nt_xent_gradients(view1, view2, temperature)[:2],
@@ -112,7 +128,7 @@ CONTRACT = Contract(
         Property("the lengths of the rows do not matter", GENERAL.arguments, rescaled),
         Property("turning all rows together changes nothing", GENERAL.arguments, turned),
     ),
-    extremes=(ZERO_ROW, TINY),
+    extremes=(ZERO_ROW, TINY, OPPOSITE),
     rejections=(
         Rejection("views with different numbers of rows", (FIRST, SECOND[:2], 0.5)),
         Rejection("temperature 0", (EYE, EYE, 0.0)),

@@ -82,12 +82,6 @@ def label_of_the_full_row(view1: Rows, view2: Rows, temperature: Number = 0.5) -
     return jnp.mean(costs(jnp.take_along_axis(z @ z.T / temperature, kept, axis=1), partners(z)))
 
 
-def masked_cell_counted(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Loss:
-    """The masked own cell is taken for the label, or into a mean over all cells: the loss is infinite for any batch."""
-    z = unit_stack(view1, view2)
-    return jnp.mean(costs(without_self(z @ z.T / temperature), jnp.arange(len(z))))
-
-
 def same_view_twice(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Loss:
     """View 1 is stacked on itself: every pair agrees from the start, and view 2 teaches nothing."""
     return _nt_xent(unit_stack(view1, view1), temperature)
@@ -97,6 +91,11 @@ def first_view_chooses(view1: Rows, view2: Rows, temperature: Number = 0.5) -> L
     """Only rows of view 1 are anchors; those of view 2 are never asked to find their partners."""
     z = unit_stack(view1, view2)
     return jnp.mean(costs(without_self(z @ z.T / temperature), partners(z))[: len(view1)])
+
+
+def second_view_chooses(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Loss:
+    """Only rows of view 2 are anchors; those of view 1 are never asked to find their partners."""
+    return first_view_chooses(view2, view1, temperature)
 
 
 def directions_added(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Loss:
@@ -152,6 +151,11 @@ def candidates_detached(view1: Rows, view2: Rows, temperature: Number = 0.5) -> 
 def second_view_detached(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Loss:
     """The right value, but no gradient reaches view 2: its encoder would never learn."""
     return _nt_xent(unit_stack(view1, jax.lax.stop_gradient(jnp.asarray(view2))), temperature)
+
+
+def first_view_detached(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Loss:
+    """The right value, but no gradient reaches view 1: its encoder would never learn."""
+    return second_view_detached(view2, view1, temperature)
 
 
 def length_detached(view1: Rows, view2: Rows, temperature: Number = 0.5) -> Loss:

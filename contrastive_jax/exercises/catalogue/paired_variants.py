@@ -97,6 +97,11 @@ def right_detached(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:
     return both_directions(_cosines(left, jax.lax.stop_gradient(jnp.asarray(right))) / temperature)
 
 
+def left_detached(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:
+    """The right value, but the left rows pass no gradient: one of two encoders does not learn."""
+    return both_directions(_cosines(jax.lax.stop_gradient(jnp.asarray(left)), right) / temperature)
+
+
 def lengths_frozen(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:
     """The right value, but lengths count as constants: the gradient keeps a part along each row."""
     frozen = [jax.lax.stop_gradient(jnp.linalg.norm(side, axis=1, keepdims=True)) for side in (left, right)]
@@ -108,6 +113,13 @@ def exponentials_as_they_are(left: Rows, right: Rows, temperature: Number = 0.2)
     terms = jnp.exp(_cosines(left, right) / temperature)
     own = jnp.diagonal(terms)
     return -jnp.mean(jnp.log(own / jnp.sum(terms, axis=1)) + jnp.log(own / jnp.sum(terms, axis=0))) / 2
+
+
+def logarithm_of_a_softmax(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:
+    """The logarithm comes after the softmax: a share too small for a float is 0, and log 0 is infinite."""
+    scores = _cosines(left, right) / temperature
+    shares = [jnp.diagonal(jax.nn.softmax(scores, axis=axis)) for axis in (0, 1)]
+    return -jnp.mean(jnp.log(shares[0]) + jnp.log(shares[1])) / 2
 
 
 def zero_over_zero(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:

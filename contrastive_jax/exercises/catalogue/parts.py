@@ -31,6 +31,14 @@ SECOND = np.array([[0.9, 0.2, -0.6], [-0.3, 1.5, 0.1], [0.4, -0.2, 0.7]])
 # Two pairs of which one row is zero.
 DEAD = np.array([[0.0, 0.0], [0.0, 1.0]])
 
+# Nine pairs of five entries, so that a table of small sizes cannot pass for a loss.
+_PLACES = np.arange(1.0, 46.0).reshape(9, 5)
+NINE, NINE_OTHERS = np.sin(1.7 * _PLACES), np.sin(1.7 * _PLACES) + 0.6 * np.cos(2.3 * _PLACES)
+
+# A judged function can reach these, and must not be able to change what it is held to.
+for _each in (EYE, SWAPPED, ALIKE, FIRST, SECOND, DEAD, NINE, NINE_OTHERS):
+    _each.flags.writeable = False
+
 
 def unit_stack(view1: Rows, view2: Rows) -> Float[Array, "two_batch dim"]:
     return l2_normalize(jnp.concatenate([view1, view2]))

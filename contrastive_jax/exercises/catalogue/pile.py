@@ -6,20 +6,22 @@ import numpy as np
 
 from contrastive_jax.exercises import oracles
 from contrastive_jax.exercises.catalogue import pile_variants as wrong
-from contrastive_jax.exercises.catalogue.parts import ALIKE, EYE, FIRST, LOG_2, SECOND
+from contrastive_jax.exercises.catalogue.parts import ALIKE, DEAD, EYE, FIRST, LOG_2, SECOND, SWAPPED
 from contrastive_jax.exercises.catalogue.relations import exchanged, rescaled, same_order
 from contrastive_jax.exercises.contracts import Case, Contract, Property, Variant
 
 FOUR, SIX = np.arange(4, dtype=np.int32), np.arange(6, dtype=np.int32)
 FOUR_ROWS = Case("all rows of 2 pairs", (FOUR, 2), np.array([2, 3, 0, 1]))
 SIX_ROWS = Case("all rows of 3 pairs", (SIX, 3), np.array([3, 4, 5, 0, 1, 2]))
+SOME_ROWS = Case("rows 4 and 1 of 3 pairs", (np.array([4, 1], np.int32), 3), np.array([1, 4]))
+SOME_OF_TEN = Case("some rows of 5 pairs", (np.array([0, 7, 4, 9, 2], np.int32), 5), np.array([5, 2, 9, 4, 7]))
 
 PARTNER_OF = Contract(
     name="partner_of",
     parameters=("anchor", "batch"),
     task="Row numbers of the partners of the rows `anchor` in a stack [view1; view2] of `batch` pairs.",
     oracle=oracles.partner_of,
-    cases=(FOUR_ROWS, SIX_ROWS),
+    cases=(FOUR_ROWS, SIX_ROWS, SOME_ROWS, SOME_OF_TEN),
     dtype_follows=False,
     probes=(FOUR_ROWS.arguments, SIX_ROWS.arguments),
     variants=(
@@ -44,13 +46,18 @@ TWO_BY_TWO = Case(
     "a 2 by 2 table", (np.array([[5.0, 1.0], [1.0, 5.0]]),), np.array([[-INF, 1.0], [1.0, -INF]]), differentiated=False
 )
 FOUR_BY_FOUR = Case("a 4 by 4 table", (TABLE,), np.where(np.eye(4, dtype=bool), -INF, TABLE), differentiated=False)
+# The diagonal is neither the largest of its row nor always the same.
+MIXED = np.array([[0.5, 2.0, -1.0, 0.5], [3.0, -2.0, 1.0, 0.0], [0.0, 4.0, 1.5, 1.5], [2.5, 0.5, -3.0, 1.0]])
+UNEVEN = Case(
+    "a 4 by 4 table of uneven scores", (MIXED,), np.where(np.eye(4, dtype=bool), -INF, MIXED), differentiated=False
+)
 
 MASK_SELF = Contract(
     name="mask_self",
     parameters=("scores",),
     task="The table of scores with every row's score with itself set to minus infinity.",
     oracle=oracles.mask_self,
-    cases=(TWO_BY_TWO, FOUR_BY_FOUR),
+    cases=(TWO_BY_TWO, FOUR_BY_FOUR, UNEVEN),
     probes=(TWO_BY_TWO.arguments, FOUR_BY_FOUR.arguments),
     variants=(
         Variant(
@@ -104,6 +111,8 @@ LOPSIDED = Case(
     "rows of view 1 alike, rows of view 2 orthogonal, temperature 1", (ALIKE, EYE, 1.0), (_FROM_VIEW_1 + LOG_2) / 2
 )
 GENERAL = Case("three pairs in general position, temperature 0.4", (FIRST, SECOND, 0.4))
+ZERO_ROW = Case("a row of zeros in view 1, temperature 1", (DEAD, EYE, 1.0), (LOG_2 + _PAIRED) / 2)
+COLD = Case("partners exchanged, temperature 0.01", (EYE, SWAPPED, 0.01), 100.0, size=100.0)
 
 CROSS_VIEW_LOSS = Contract(
     name="cross_view_loss",
@@ -118,6 +127,7 @@ CROSS_VIEW_LOSS = Contract(
         Property("exchanging the views changes nothing", GENERAL.arguments, exchanged),
         Property("the lengths of the rows do not matter", GENERAL.arguments, rescaled),
     ),
+    extremes=(ZERO_ROW, COLD),
     probes=(GENERAL.arguments,),
     variants=(
         Variant(wrong.only_self_forbidden, TWO_PAIRS, _PAIRED, math.log1p(2 / math.e)),
@@ -125,6 +135,7 @@ CROSS_VIEW_LOSS = Contract(
         Variant(wrong.odd_and_even_forbidden, TWO_PAIRS, _PAIRED, math.inf, "Spijkervet/SimCLR#30"),
         Variant(wrong.forbidden_cells_zero, TWO_PAIRS, _PAIRED, math.log1p(3 / math.e), "google-research/simclr#20"),
         Variant(wrong.first_views_ask, LOPSIDED, (_FROM_VIEW_1 + LOG_2) / 2, _FROM_VIEW_1),
+        Variant(wrong.second_views_ask, LOPSIDED, (_FROM_VIEW_1 + LOG_2) / 2, LOG_2),
         Variant(wrong.halves_added, TWO_PAIRS, _PAIRED, 2 * _PAIRED),
         Variant(wrong.costs_added_up, TWO_PAIRS, _PAIRED, 4 * _PAIRED),
     ),

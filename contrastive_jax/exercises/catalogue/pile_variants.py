@@ -118,6 +118,11 @@ def first_views_ask(view1: Rows, view2: Rows, temperature: Number) -> Loss:
     return jnp.mean(costs(scores, jnp.arange(len(scores))))
 
 
+def second_views_ask(view1: Rows, view2: Rows, temperature: Number) -> Loss:
+    """Only rows of view 2 ask for their partners; the mean belongs over all rows."""
+    return first_views_ask(view2, view1, temperature)
+
+
 def halves_added(view1: Rows, view2: Rows, temperature: Number) -> Loss:
     """The means of the two halves are added, not averaged: twice the loss, as in the released TensorFlow code."""
     return first_views_ask(view1, view2, temperature) + first_views_ask(view2, view1, temperature)

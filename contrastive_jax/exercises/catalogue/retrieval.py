@@ -38,6 +38,8 @@ MATCHED = Case("a table of two sure rows", _EYE, 1.0)
 TIED = Case("a tie with a later cell in the first row", _TIED, 0.5)
 UNEQUAL = Case("rows that win, and a column that loses", _UNEQUAL, 1.0)
 NEGATIVE = Case("all scores negative", _NEGATIVE, 1.0)
+FAR_BELOW = Case("all scores far below zero", (np.array([[-500.0, -900.0], [-900.0, -500.0]]),), 1.0)
+NEARLY_EQUAL = Case("scores that are nearly equal", (np.array([[0.5, 0.499], [0.1, 0.7]]),), 1.0)
 COLLAPSED = Case("a collapsed model: all cells equal", _COLLAPSED, 0.0)
 MANY_TIES = Case("six rows: two win, one loses, three are tied", (TIES,), 2 / 6)
 
@@ -46,13 +48,14 @@ STRICT_HITS = Contract(
     parameters=("table",),
     task="Share of the rows whose diagonal cell is larger than every other cell of the row; a tie is a miss.",
     oracle=_strict,
-    cases=(MATCHED, TIED, UNEQUAL, NEGATIVE, COLLAPSED, MANY_TIES),
+    cases=(MATCHED, TIED, UNEQUAL, NEGATIVE, FAR_BELOW, NEARLY_EQUAL, COLLAPSED, MANY_TIES),
     dtype_follows=False,
-    probes=((TIES,), _NEGATIVE),
+    probes=((TIES,), _NEGATIVE, _UNEQUAL),
     variants=(
         Variant(wrong.ties_are_hits, COLLAPSED, 0.0, 1.0),
         Variant(wrong.first_of_equals, TIED, 0.5, 1.0),
         Variant(wrong.columns_asked, UNEQUAL, 1.0, 0.5),
+        Variant(wrong.first_of_equals_in_columns, UNEQUAL, 1.0, 0.5),
         Variant(wrong.own_among_the_rivals, MATCHED, 1.0, 0.0),
         Variant(wrong.number_of_hits, MATCHED, 1.0, 2.0),
         Variant(wrong.share_of_misses, MATCHED, 1.0, 0.0),
@@ -71,7 +74,7 @@ EXPECTED_HITS = Contract(
     parameters=("table",),
     task="Share of the rows that find their diagonal cell if ties are broken by chance: a tie of n cells counts 1/n.",
     oracle=_expected,
-    cases=(MATCHED, _TIED_BY_CHANCE, _BEATEN_BY_CHANCE, NEGATIVE, _COLLAPSED_BY_CHANCE, _MANY_BY_CHANCE),
+    cases=(MATCHED, _TIED_BY_CHANCE, _BEATEN_BY_CHANCE, NEGATIVE, NEARLY_EQUAL, _COLLAPSED_BY_CHANCE, _MANY_BY_CHANCE),
     dtype_follows=False,
     probes=((TIES,),),
     variants=(

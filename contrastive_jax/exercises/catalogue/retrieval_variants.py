@@ -18,6 +18,11 @@ def first_of_equals(table: Scores) -> Share:
     return jnp.mean(jnp.argmax(table, axis=1) == jnp.arange(len(table)))
 
 
+def first_of_equals_in_columns(table: Scores) -> Share:
+    """`argmax` runs down the columns: that is the other direction, and among equals it takes the first."""
+    return jnp.mean(jnp.argmax(table, axis=0) == jnp.arange(len(table)))
+
+
 def columns_asked(table: Scores) -> Share:
     """The largest rival was taken down the columns: that is the other direction, texts asking for images."""
     return jnp.mean(_own(table) > jnp.max(_rivals(table), axis=0))

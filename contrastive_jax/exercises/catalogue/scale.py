@@ -10,13 +10,15 @@ from contrastive_jax.exercises.contracts import Case, Contract, Variant
 HALF = Case("temperature 0.5", (0.5,), LOG_2)
 ONE = Case("temperature 1", (1.0,), 0.0)
 COLD = Case("temperature 0.2", (0.2,), math.log(5))
+WARM = Case("temperature 2", (2.0,), -LOG_2)
+USUAL = Case("temperature 0.07", (0.07,), -math.log(0.07))
 
 TO_LOG_SCALE = Contract(
     name="to_log_scale",
     parameters=("temperature",),
     task="The log scale, as `clip_loss` takes it, that scores at `temperature`.",
     oracle=oracles.to_log_scale,
-    cases=(ONE, HALF, COLD),
+    cases=(ONE, HALF, COLD, WARM, USUAL),
     dtype_follows=False,
     traceable=False,
     probes=(COLD.arguments, HALF.arguments),
@@ -41,6 +43,7 @@ _BY_IMAGES = (math.e - 1) / (2 * (math.e + 1))
 TWO_PAIRS = Case("two orthogonal pairs, log scale log 2", (EYE, EYE, LOG_2), _ORTHOGONAL)
 SAME_IMAGE = Case("the same image twice, two texts, log scale 0", (ALIKE, EYE, 0.0), _BY_IMAGES / 2)
 GENERAL = Case("three pairs in general position, log scale 0.9", (FIRST, SECOND, 0.9))
+LOW = Case("three pairs in general position, log scale -0.7", (FIRST, SECOND, -0.7))
 ABOVE_THE_CAP = Case("partners exchanged, log scale log 1000", (EYE, SWAPPED, math.log(1000)), 0.0, size=100.0)
 AT_THE_CAP = Case("partners exchanged, log scale log 100", (EYE, SWAPPED, LOG_100), 100.0, size=100.0)
 
@@ -49,7 +52,7 @@ SCALE_GRADIENT = Contract(
     parameters=("images", "texts", "log_scale"),
     task="Derivative of the capped loss by `log_scale`: kept at the cap, log 100, and zero above.",
     oracle=oracles.scale_gradient,
-    cases=(TWO_PAIRS, SAME_IMAGE, GENERAL),
+    cases=(TWO_PAIRS, SAME_IMAGE, LOW, GENERAL),
     extremes=(ABOVE_THE_CAP, AT_THE_CAP),
     probes=(GENERAL.arguments,),
     variants=(
