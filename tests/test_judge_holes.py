@@ -200,6 +200,16 @@ def test_a_look_at_a_number_is_no_mistake(function):
     assert judgement.passed, judgement
 
 
+def temperature_detached(left, right, temperature=0.2):
+    return SOLUTIONS["paired_contrastive"][0](left, right, jax.lax.stop_gradient(temperature))
+
+
+def test_a_temperature_that_would_never_learn_is_noticed():
+    failing = judge(temperature_detached, exercise="paired_contrastive").failing
+    assert failing is not None and failing.check.startswith("gradient by `temperature` on three pairs"), failing
+    assert failing.problem == "The value is right, but the gradient by `temperature` is zero."
+
+
 def test_fewer_digits_are_no_wrong_value(x64):
     def cast(left, right, weight=2.0):
         return plain(left.astype(jnp.float32), right.astype(jnp.float32), jnp.float32(weight) / 3).astype(float) * 3

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import jax
 import numpy as np
 
 from contrastive_jax.exercises import conduct, sentences
 from contrastive_jax.exercises.contracts import Arguments, Case, Outcome, Property
-from contrastive_jax.exercises.evaluation import Evaluation
-from contrastive_jax.exercises.references import agree, gradients_agree, right_gradients, right_value
+from contrastive_jax.exercises.evaluation import Evaluation, as_passed
+from contrastive_jax.exercises.references import agree, gradients_agree, right_gradients, right_slope, right_value
 from contrastive_jax.exercises.subject import Finding, Subject
 
 FEW_DIGITS = (
@@ -38,6 +39,7 @@ def _after_the_signature(subject: Subject) -> Iterator[Finding]:
         yield from conduct.stays_in_jax(subject)
     for case in contract.cases:
         yield from _numeric(_gradients(subject, case))
+    yield from _numeric(_slopes(subject))
     yield from conduct.dtypes(subject)
     yield conduct.repeats(subject)
     yield from conduct.leaves_alone(subject)
@@ -100,6 +102,30 @@ def _gradients(subject: Subject, case: Case) -> Iterator[Finding]:
             yield Finding(check, problem, case.arguments, found, expected)
             return
     yield Finding(check, "", case.arguments)
+
+
+def _slopes(subject: Subject) -> Iterator[Finding]:
+    """Gradients by numbers, where JAX can trace them: to look at one, in order to refuse some, is no mistake."""
+    contract, case = subject.contract, subject.contract.cases[-1]
+    for number in contract.slopes:
+        name, at = contract.parameters[number], case.arguments[number]
+        call = subject.call(jax.grad(_by_number(subject.function, case.arguments, number, subject.dtype)), at)
+        check, problem = f"gradient by `{name}` on {case.what}", ""
+        if call.raised is not None or call.too_long:
+            continue
+        found, expected = np.asarray(call.value), right_slope(contract, case.arguments, number)
+        if not gradients_agree(found, expected, case.size, subject.dtype):
+            problem = f"The value is right, but the gradient by `{name}` is "
+            problem += "zero." if not np.any(found) else f"{_wrong(found, expected)}."
+        yield Finding(check, problem, case.arguments, found, expected)
+
+
+def _by_number(function: Any, arguments: Arguments, number: int, dtype: str) -> Any:
+    def of_number(value: Any) -> Any:
+        passed = [as_passed(each, dtype) for each in arguments]
+        return function(*passed[:number], value, *passed[number + 1 :])
+
+    return of_number
 
 
 def _gradient_problem(subject: Subject, evaluation: Evaluation) -> str:

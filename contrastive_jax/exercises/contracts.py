@@ -123,6 +123,8 @@ class Contract:
         gradients: Numbers of the arguments whose gradients are compared.
         gradient_oracle: Takes the arguments and returns one float64 gradient for each entry of `gradients`; without
             it they are centred differences of the oracle, which need smooth functions and rows other than zero.
+        slopes: Numbers of the arguments whose gradients are compared only if JAX can trace them: a function may look
+            at such a number, to refuse it, and is then constant in it. Centred differences are right for them.
         properties: What holds for every input.
         extremes: Cases at the edge of what floats can hold: zero rows, tiny temperatures. Values and gradients must
             be finite unless the oracle's are not.
@@ -144,6 +146,7 @@ class Contract:
     defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     gradients: tuple[int, ...] = ()
     gradient_oracle: Callable | None = None
+    slopes: tuple[int, ...] = ()
     properties: tuple[Property, ...] = ()
     extremes: tuple[Case, ...] = ()
     rejections: tuple[Rejection, ...] = ()

@@ -24,19 +24,19 @@ def right_gradients(contract: Contract, arguments: Arguments) -> tuple[np.ndarra
     if contract.gradient_oracle is not None:
         return tuple(np.asarray(each, float) for each in contract.gradient_oracle(*arguments))
 
-    def slope(number: int) -> np.ndarray:
-        before, argument, after = arguments[:number], np.asarray(arguments[number], float), arguments[number + 1 :]
-        if argument.ndim:
-            return centred_difference(
-                lambda x: float(weighted_sum(contract.oracle(*before, x, *after))), argument, STEP
-            )
-        # Around 1, because the step is relative and the number may be 0.
-        start = argument.item() - 1
-        return centred_difference(
-            lambda x: float(weighted_sum(contract.oracle(*before, start + x.item(), *after))), np.ones(1), STEP
-        ).reshape(())
+    return tuple(right_slope(contract, arguments, number) for number in contract.gradients)
 
-    return tuple(slope(number) for number in contract.gradients)
+
+def right_slope(contract: Contract, arguments: Arguments, number: int) -> np.ndarray:
+    """Gradient by one argument, from centred differences of the oracle."""
+    before, argument, after = arguments[:number], np.asarray(arguments[number], float), arguments[number + 1 :]
+    if argument.ndim:
+        return centred_difference(lambda x: float(weighted_sum(contract.oracle(*before, x, *after))), argument, STEP)
+    # Around 1, because the step is relative and the number may be 0.
+    start = argument.item() - 1
+    return centred_difference(
+        lambda x: float(weighted_sum(contract.oracle(*before, start + x.item(), *after))), np.ones(1), STEP
+    ).reshape(())
 
 
 def agree(found: Any, expected: Any, size: float, dtype: str) -> bool:

@@ -62,7 +62,8 @@ GENERAL_ROWS = Case("six rows in general position", (np.concatenate([FIRST, SECO
 
 def _is_a_number(evaluate: Evaluate, *arguments: Any) -> Iterator[tuple[Any, Any]]:
     """What the cosine of a row of zeros with itself is, is a matter of taste; NaN is not."""
-    yield np.asarray(np.isfinite(evaluate(*arguments).value), float), np.ones(())
+    value = evaluate(*arguments).value
+    yield float(value is not None and bool(np.all(np.isfinite(value)))), 1.0
 
 
 MEAN_COSINE = Contract(

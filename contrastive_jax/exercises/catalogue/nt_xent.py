@@ -122,6 +122,7 @@ CONTRACT = Contract(
     defaults={"temperature": 0.5},
     gradients=(0, 1),
     gradient_oracle=lambda view1, view2, temperature: oracles.nt_xent_gradients(view1, view2, temperature)[:2],
+    slopes=(2,),
     properties=(
         Property("pairs in another order cost the same", GENERAL.arguments, same_order),
         Property("exchanging the views changes nothing", GENERAL.arguments, exchanged),

@@ -93,6 +93,7 @@ CONTRACT = Contract(
     defaults={"temperature": 0.2},
     gradients=(0, 1),
     gradient_oracle=lambda left, right, temperature: oracles.paired_gradients(left, right, temperature)[:2],
+    slopes=(2,),
     properties=(
         Property("pairs in another order cost the same", GENERAL.arguments, same_order),
         Property("exchanging the sides changes nothing", GENERAL.arguments, exchanged),
