@@ -183,7 +183,7 @@ def cosine_matrix(left, right):
 # source `i`. Seen from above, the four sources point east, north, west and south.
 #
 # **Predict before running.** The nudges are at most `0.02` in each coordinate. How low does the cosine of a
-# left view with its own right view get: above or below 99 percent?
+# left view with its own right view get: above or below 0.99?
 
 # %% tags=["prediction"]
 predict("lowest cosine of partners", ...)
@@ -603,8 +603,8 @@ for name, right_side in [("trained", right_z), ("lopsided", overwritten)]:
 # %% [markdown]
 # Host and JAX agree for both batches. In the lopsided one the left views lose
 # 0.476<!-- record: lopsided/left_asks --> nats and the right views 1.304<!-- record: lopsided/right_asks -->.
-# Left 1 merely finds no good candidate. The overwritten right 1 points firmly at left 0, and a confident
-# mistake is expensive. Two directions are two questions.
+# Left 0 merely finds two equally good candidates, left 1 three equally poor ones. The overwritten right 1 points
+# firmly at left 0, and a confident mistake is expensive. Two directions are two questions.
 
 # %% [markdown]
 # ## 10. Shuffle both piles together
@@ -844,8 +844,9 @@ log.claim(
 # diagonal is now zero of four, although not one vector has changed: the vectors are as good as before, and only
 # the answer key is wrong.
 #
-# Remember the sign: a loss **far above** $\log N$ is not an encoder that knows nothing. It knows, and is
-# marked with the wrong key. Look at the pairing.
+# Remember the sign: a loss **far above** $\log N$ is not ignorance but confidence in wrong answers. Where vectors
+# match perfectly with somebody else, as here, look at the pairing. (Random vectors at a low temperature do it too;
+# `03` starts so.)
 #
 # </details>
 
@@ -1120,8 +1121,8 @@ log.claim(
 # | loss | `7.513` |
 # | loss of guessing, log 4 | `1.386` |
 # | left rows whose partner is nearest, of 4 | `0` |
-# | largest cosine in each row, smallest of the 4 | `1` |
-# | smallest cosine in each row, largest of the 4 | `-1` |
+# | largest cosine of a row, in the worst of the 4 rows | `1` |
+# | smallest cosine of a row, in the row where it is highest | `-1` |
 #
 # - **a**: The encoder has collapsed: all rows point the same way.
 # - **b**: One side is in another order than the other.
@@ -1231,7 +1232,7 @@ outcome("smallest lead of the raw views", raw_lead)
 # | you see | look first at | likely cause |
 # |---|---|---|
 # | loss stays at $\log N$ | lengths of the rows, spread of the cosines | collapse; its gradient is zero |
-# | loss far above $\log N$ | ids of both piles, one row by hand | a broken pairing |
+# | loss far above $\log N$ | ids of both piles, one row by hand | a broken pairing; at the start, a low temperature |
 # | loss flat and low | the best loss the geometry allows | nothing is wrong |
 # | loss jumps when batches are built anew | ids within a batch, pool size | false negatives, or another $N$ |
 # | loss changes, ranking does not | temperature | only the scale has changed |

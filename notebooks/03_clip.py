@@ -565,10 +565,12 @@ log.claim("cap/after_exp_gradient_is_nan", margin=float(np.isnan(slope)), compar
 # rejects it and passes a gradient of zero to it, and zero times infinity is `nan`. So cap the *log scale*,
 # and take the exponential of what is left.
 #
-# That still leaves three spellings, and you chose one of them in exercise 1. They agree on every value.
+# That still leaves several spellings, and you chose one of them in exercise 1. Here are three that agree on every
+# value from 0 up. (This `clamp` also stops at 0, as it does in much of the code you will meet. Our contract does not
+# ask for that.)
 #
-# **Predict before running.** Below the cap all three have the slope 1, and above it 0. What slope does each have
-# exactly at the cap?
+# **Predict before running.** Between 0 and the cap all three have the slope 1, and above it 0. What slope does each
+# have exactly at the cap?
 
 # %% tags=["prediction"]
 predict("slope of minimum at the cap", ...)
@@ -1154,8 +1156,8 @@ log.metric("exercise/hits_of_a_collapsed_model", float(strict_hits(collapsed)))
 
 # %% [markdown]
 # **Common mistake.** `argmax(axis=1) == arange(B)`. Among equals, `argmax` takes the first. So its verdict
-# depends on the order in which the batch happened to stand, and a collapsed model scores 1/B or, if the right
-# answer always comes first, 1.
+# depends on the order in which the batch happened to stand, and a collapsed model scores 1/B or, if the
+# layout has the right answer always in column 0, 1.
 
 # %% [markdown]
 # <!-- SOLUTION -->
@@ -1375,7 +1377,7 @@ log.claim(
 # | log scale from update 200 on | `4.7` |
 # | log of the largest scale, log 100 | `4.605` |
 # | gradient of the log scale | `0` |
-# | loss of a batch of two exchanged pairs | `100` |
+# | loss of a batch of two unit pairs, exchanged | `100` |
 #
 # - **a**: One step went past the cap, and above it the loss has no slope.
 # - **b**: The scale has found its best value.

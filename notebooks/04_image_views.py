@@ -240,7 +240,8 @@ outcome("scrambled pile, loss", contrastive_jax.nt_xent(scrambled, TEMPERATURE))
 
 # %% [markdown]
 # 3.2219<!-- record: hand/scrambled -->, twice what guessing costs. You have seen this sign in `01` and `02`: a
-# loss **far above** guessing means a wrong answer key, not bad vectors.
+# loss **far above** guessing means confidence in wrong answers. These vectors agree perfectly somewhere, so look for a
+# wrong answer key. (In `03` random vectors at a low temperature started there too.)
 #
 # ## 5. How sharp, and against how many?
 #
@@ -702,18 +703,18 @@ log.figure(
 # encoder from an untrained one.
 
 # %% [markdown]
-# ## 14. Seven runs, four causes
+# ## 14. Seven runs, four verdicts
 #
 # Somebody hands you three numbers of the last batch of a training with 64 pictures and our three kinds: the
 # **loss**, the mean cosine of the **partners**, and that of the **others**, which are different pictures. Which loss it
-# was you are not told. Four things may have happened, once even two of them: the run is *healthy*, two kinds have
-# *merged*, the encoder has *collapsed*, or the pairing has the *wrong key*.
+# was you are not told. Four verdicts are possible, and one run deserves two of them: the run is *healthy*, two kinds
+# have *merged*, the encoder has *collapsed*, or the pairing has the *wrong key*.
 #
 # **Predict before running.** Sketch what each of the four would report. For one number you have all you need: a
 # healthy encoder, judged by NT-Xent with the wrong key, so that every partner is just some other picture. Its
-# denominators stay the same. What is its loss, on average over all wrong keys? (The cell after that measures one
-# batch with one wrong key, so expect to be a tenth or two off. Its code calls the encoders p, q and r. Read what it
-# prints first.)
+# denominators stay the same. What is its loss, on average over all wrong keys? (The second cell below measures
+# one batch with one wrong key, so expect to be a tenth or two off. Its code calls the encoders p, q and r, and gives
+# the answers away to those who work it out: look first at what it prints.)
 #
 # *Your prediction:* partners and others are …
 
@@ -748,7 +749,7 @@ for number, (loss, partners, others) in enumerate(runs, start=1):
 outcome("healthy encoder, wrong key, NT-Xent", runs[2][0])
 
 # %% [markdown]
-# **Pause.** Name the cause of each of the seven.
+# **Pause.** Give your verdict on each of the seven.
 #
 # <details><summary>Compare with our answer</summary>
 #
@@ -756,9 +757,9 @@ outcome("healthy encoder, wrong key, NT-Xent", runs[2][0])
 # |---|---|---|---|---|
 # | 4, 6 | healthy | near 3.842<!-- record: ladder/loss[0] --> | near 1 | near 0 |
 # | 1 | merged | near 4.226<!-- record: ladder/loss[1] --> | near 1 | near 1/9 |
-# | 2, 5 | collapsed | 4.844<!-- record: ladder/loss[2] --> | near 1 | near 1 |
+# | 2, 5 | collapsed | 4.844<!-- record: ladder/loss[2] -->; not run 5, see below | near 1 | near 1 |
 # | 3 | wrong key, the rest healthy | 5.84<!-- record: ladder/wrong_key --> on average | near 0 | near 0 |
-# | 7 | wrong key, and merged | $\frac{16}{9}$ above run 1 on average | near 1/9 | near 1/9 |
+# | 7 | wrong key, and merged | $\frac{16}{9}$ above *merged* on average | near 1/9 on average | near 1/9 |
 #
 # Run 5 has the lowest loss of all, -1, and is dead: it trained on `positive_only`, and only the cosine of the others
 # tells. So look at that first, then at the partners, and at the loss last. With the wrong key the loss says
@@ -766,7 +767,8 @@ outcome("healthy encoder, wrong key, NT-Xent", runs[2][0])
 # partner fell from 1 to the 0 of two strangers. With merged kinds strangers have the cosine 1/9, so that the key costs
 # $\frac{8}{9} \cdot 2$ there. Runs 3 and 7, with 5.70<!-- record: runs/loss[2] --> and
 # 5.71<!-- record: runs/loss[6] -->, lie below these averages: their wrong key is a shift by one place, which happens to
-# pair more pictures of one kind than chance would.
+# pair more pictures of one kind than chance would. That is also why run 7 reports a quarter for its partners. The
+# cosines of the others lie slightly below the table's, because no picture is compared with itself.
 #
 # With your own data you will not know the lower rungs. You can still know the top one, $\log(2B - 1)$, and you can
 # always look at the two cosines.
@@ -1134,13 +1136,13 @@ log.metric("exercise/spread_of_tenfold_features", feature_spread(10 * features))
 #
 # - **a**: Nothing: it has converged.
 # - **b**: Two of the four kinds have become one.
-# - **c**: The kinds have become one, two and two.
+# - **c**: The four kinds have merged in pairs: two groups are left.
 # - **d**: The partners are shuffled.
 #
 # **Steps**
 #
 # 1. For each answer, work out the mean cosine that it would report, and the loss where you can.
-# 2. Keep the one that has both.
+# 2. Keep the one that gives both numbers of the table.
 #
 # **Useful**
 #
@@ -1156,8 +1158,8 @@ log.metric("exercise/spread_of_tenfold_features", feature_spread(10 * features))
 #
 # <details><summary>Hint 2</summary>
 #
-# Two groups of one half each, in opposite directions: with what chance are two pictures of the same group, and what
-# does `typical_cost` say?
+# Let the kinds merge into fewer groups: with what chance are two pictures of the same group, how far apart can the
+# groups point, and what does `typical_cost` say?
 #
 # </details>
 
@@ -1184,8 +1186,8 @@ log.series("exercise/four_kinds", [typical_cost(1 / 4, -1 / 3), typical_cost(1 /
 # <details><summary>Read the result</summary>
 #
 # Nothing here looks broken: the loss is far below guessing, and the mean cosine is the very number that a healthy
-# encoder reports. In section 13 a merged pair of kinds showed in that cosine; merged two and two they don't. Only
-# someone who knew how many kinds there are could notice that two are missing.
+# encoder reports. In section 13 one merged pair of kinds showed in that cosine; when all merge in pairs, it does not.
+# Only someone who knew how many kinds there are could notice that half of them are missing.
 #
 # </details>
 
@@ -1214,7 +1216,7 @@ log.series("exercise/four_kinds", [typical_cost(1 / 4, -1 / 3), typical_cost(1 /
 # <details><summary>Answer</summary>
 #
 # **The second.** Everything she reports fits a perfect encoder and a dead one alike. A longer training will
-# not part them: a collapsed encoder stays where it is. A temperature her loss may not even have.
+# not tell them apart: a collapsed encoder stays where it is. And her loss may not even have a temperature.
 #
 # </details>
 #
@@ -1227,7 +1229,7 @@ log.series("exercise/four_kinds", [typical_cost(1 / 4, -1 / 3), typical_cost(1 /
 # | cosine near 1, spread at its start | the number of updates | an untrained encoder |
 # | loss at $\log(2B - 1)$ for long | the spread: is it growing? | a slow start near collapse; wait, or warm up |
 # | loss stuck on a plateau below that | groups of pictures with equal vectors | partial collapse |
-# | loss far above $\log(2B - 1)$ | source ids of the two views | a wrong key, views shuffled apart |
+# | loss far above $\log(2B - 1)$ | source ids of the two views | a wrong key; at the start, a low temperature |
 # | loss low, features useless | what the two views still share | views too alike, or a shortcut |
 # | one seed works, the next does not | all of the seeds | luck was quoted |
 #
