@@ -8,9 +8,11 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Real
 
+from contrastive_jax._method import use_tiles
 from contrastive_jax._scalars import as_logit_scale, as_temperature
 from contrastive_jax._validation import FloatArray, check_pair, compute_dtype
 from contrastive_jax.similarity import cosine_similarity, l2_normalize
+from contrastive_jax.tiled import tiled_paired
 
 PAIRED_NORM_FLOOR = 1e-6
 MAX_SCALE = 100.0
@@ -21,6 +23,8 @@ def paired_contrastive(
     left: Float[FloatArray, "batch dim"],
     right: Float[FloatArray, "batch dim"],
     temperature: int | float | Real[ArrayLike, ""] = 0.2,
+    *,
+    method: str = "auto",
 ) -> Float[Array, ""]:
     """Cross-entropy of finding each row's partner on the other side, averaged over both directions.
 
@@ -37,6 +41,8 @@ def paired_contrastive(
         temperature: Divides the similarities. Positive number or 0-d array; it may be traced, has a gradient,
             and a new value does not compile anew. A 0-d JAX array outside `jax.jit` is read back to check its
             sign, which waits for the device; a Python number costs nothing.
+        method: "dense" holds all scores in memory, "tiled" a tile of them at a time, with the same values and
+            gradients up to rounding; "auto" takes tiles for more than 1024 pairs. Static.
 
     Returns:
         The loss in nats, shape []; float64 for float64 input, float32 for every other dtype.
@@ -44,8 +50,8 @@ def paired_contrastive(
     Raises:
         TypeError: An input is not a floating array, the dtypes differ, or the temperature is not one real
             number.
-        ValueError: An input is empty or not a matrix, the shapes differ, or the temperature is not positive
-            and finite.
+        ValueError: An input is empty or not a matrix, the shapes differ, the temperature is not positive and
+            finite, or there is no such method.
 
     Source:
         The symmetric objective of "Learning Transferable Visual Models From Natural Language Supervision"
@@ -59,7 +65,8 @@ def paired_contrastive(
     """
     check_pair("left", left, "right", right)
     # Converted out here, or a NumPy and a JAX argument of one shape would each have a compilation of its own.
-    return _paired_contrastive(jnp.asarray(left), jnp.asarray(right), as_temperature(temperature, compute_dtype(left)))
+    loss = _paired_contrastive_tiled if use_tiles(method, len(left)) else _paired_contrastive
+    return loss(jnp.asarray(left), jnp.asarray(right), as_temperature(temperature, compute_dtype(left)))
 
 
 def contrastive_logits(
@@ -112,6 +119,8 @@ def clip_loss(
     image_features: Float[FloatArray, "batch dim"],
     text_features: Float[FloatArray, "batch dim"],
     logit_scale: int | float | Real[ArrayLike, ""],
+    *,
+    method: str = "auto",
 ) -> Float[Array, ""]:
     """Symmetric cross-entropy of image-text pairs; `logit_scale` is the LOG of the inverse temperature.
 
@@ -123,13 +132,15 @@ def clip_loss(
         image_features: One row per pair, any length, shape [batch, dim].
         text_features: The partners in the same order; shape and dtype of `image_features`.
         logit_scale: Number or 0-d array of any size; it may be traced, and a new value does not compile anew.
+        method: "auto", "dense" or "tiled", see `paired_contrastive`.
 
     Returns:
         The loss, shape [], in the dtype of the features; half precision is computed in float32 and rounded once.
 
     Raises:
         TypeError: An input is not a floating array, the dtypes differ, or `logit_scale` is not one real number.
-        ValueError: An input is empty or not a matrix, the shapes differ, or `logit_scale` is a number and NaN.
+        ValueError: An input is empty or not a matrix, the shapes differ, `logit_scale` is a number and NaN, or
+            there is no such method.
 
     Source:
         Radford et al. 2021, figure 3.
@@ -141,7 +152,8 @@ def clip_loss(
     """
     check_pair("image_features", image_features, "text_features", text_features)
     scale = as_logit_scale(logit_scale, compute_dtype(image_features))
-    return _clip_loss(jnp.asarray(image_features), jnp.asarray(text_features), scale)
+    loss = _clip_loss_tiled if use_tiles(method, len(image_features)) else _clip_loss
+    return loss(jnp.asarray(image_features), jnp.asarray(text_features), scale)
 
 
 @jax.jit
@@ -149,6 +161,14 @@ def _paired_contrastive(
     left: Float[Array, "batch dim"], right: Float[Array, "batch dim"], temperature: Float[Array, ""]
 ) -> Float[Array, ""]:
     return _symmetric_cross_entropy(cosine_similarity(left, right, norm_floor=PAIRED_NORM_FLOOR) / temperature)
+
+
+@jax.jit
+def _paired_contrastive_tiled(
+    left: Float[Array, "batch dim"], right: Float[Array, "batch dim"], temperature: Float[Array, ""]
+) -> Float[Array, ""]:
+    units = (l2_normalize(each, norm_floor=PAIRED_NORM_FLOOR) for each in (left, right))
+    return tiled_paired(*units, 1 / temperature)
 
 
 @jax.jit
@@ -164,6 +184,14 @@ def _clip_loss(
 ) -> Float[Array, ""]:
     scores = scaled_cosines(images, texts, _capped_scale(logit_scale, compute_dtype(images)))
     return _symmetric_cross_entropy(scores).astype(images.dtype)
+
+
+@jax.jit
+def _clip_loss_tiled(
+    images: Float[Array, "batch dim"], texts: Float[Array, "batch dim"], logit_scale: Float[Array, ""]
+) -> Float[Array, ""]:
+    scale = _capped_scale(logit_scale, compute_dtype(images))
+    return tiled_paired(l2_normalize(images), l2_normalize(texts), scale).astype(images.dtype)
 
 
 def scaled_cosines(

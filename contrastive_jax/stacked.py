@@ -5,14 +5,19 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Real
 
+from contrastive_jax._method import use_tiles
 from contrastive_jax._scalars import as_temperature, check_python_number
 from contrastive_jax._validation import FloatArray, check_finite, check_pair, check_stacked, compute_dtype
 from contrastive_jax.losses import diagonal_cross_entropy, scaled_cosines
 from contrastive_jax.similarity import l2_normalize
+from contrastive_jax.tiled_stacked import tiled_nt_xent
 
 
 def nt_xent(
-    z: Float[FloatArray, "two_batch dim"], temperature: int | float | Real[ArrayLike, ""] = 0.5
+    z: Float[FloatArray, "two_batch dim"],
+    temperature: int | float | Real[ArrayLike, ""] = 0.5,
+    *,
+    method: str = "auto",
 ) -> Float[Array, ""]:
     """Cross-entropy of finding each row's partner among all other rows of `z` = [view1; view2].
 
@@ -31,14 +36,16 @@ def nt_xent(
         temperature: Divides the similarities. Positive number or 0-d array; it may be traced, has a gradient,
             and a new value does not compile anew. A 0-d JAX array outside `jax.jit` is read back to check its
             sign, which waits for the device.
+        method: "dense" holds the scores of all rows in memory, "tiled" a tile of them at a time, with the same
+            values and gradients up to rounding; "auto" takes tiles for more than 1024 rows. Static.
 
     Returns:
         The loss in nats, shape []; float64 for float64 input, float32 for every other dtype.
 
     Raises:
         TypeError: `z` is not a floating array, or the temperature is not one real number.
-        ValueError: `z` is empty, not a matrix or has an odd number of rows, or the temperature is not positive
-            and finite.
+        ValueError: `z` is empty, not a matrix or has an odd number of rows, the temperature is not positive and
+            finite, or there is no such method.
 
     Source:
         Chen et al. 2020, "A Simple Framework for Contrastive Learning of Visual Representations", equation 1 and
@@ -52,11 +59,16 @@ def nt_xent(
         0.5514
     """
     check_stacked("z", z)
-    return _nt_xent(jnp.asarray(z), as_temperature(temperature, compute_dtype(z)))
+    loss = _nt_xent_tiled if use_tiles(method, len(z)) else _nt_xent
+    return loss(jnp.asarray(z), as_temperature(temperature, compute_dtype(z)))
 
 
 def nt_xent_loss(
-    view1: Float[FloatArray, "batch dim"], view2: Float[FloatArray, "batch dim"], temperature: int | float = 0.5
+    view1: Float[FloatArray, "batch dim"],
+    view2: Float[FloatArray, "batch dim"],
+    temperature: int | float = 0.5,
+    *,
+    method: str = "auto",
 ) -> Float[Array, ""]:
     """`nt_xent` of two views given apart, with all of its input checked.
 
@@ -68,6 +80,7 @@ def nt_xent_loss(
             to find a NaN or an infinity.
         view2: The other view of the same sources in the same order; shape and dtype of `view1`.
         temperature: A finite positive Python int or float; np.float64 is a float.
+        method: "auto", "dense" or "tiled", see `nt_xent`.
 
     Returns:
         The loss in nats, shape []; float64 for float64 input, float32 for every other dtype.
@@ -76,7 +89,7 @@ def nt_xent_loss(
         TypeError: A view is not a floating array, the dtypes differ, or the temperature is a bool, a str, an
             array or anything else than an int or float.
         ValueError: A view is empty or not a matrix, the shapes differ, a view holds a NaN or an infinity and is
-            not traced, or the temperature is not positive and finite.
+            not traced, the temperature is not positive and finite, or there is no such method.
 
     Example:
         >>> import jax.numpy as jnp
@@ -90,7 +103,7 @@ def nt_xent_loss(
         "temperature", temperature, "pass a constant such as 0.5; nt_xent takes arrays, traced ones too."
     )
     stacked = jnp.concatenate([jnp.asarray(view1), jnp.asarray(view2)])
-    return _nt_xent(stacked, as_temperature(temperature, compute_dtype(view1)))
+    return nt_xent(stacked, temperature, method=method)
 
 
 def positive_only(z: Float[FloatArray, "two_batch dim"]) -> Float[Array, ""]:
@@ -125,6 +138,11 @@ def _nt_xent(z: Float[Array, "two_batch dim"], temperature: Float[Array, ""]) ->
     scores = jnp.where(jnp.eye(z.shape[0], dtype=bool), -jnp.inf, scores)
     # Turned by half of the rows, each partner stands on the diagonal.
     return diagonal_cross_entropy(jnp.roll(scores, z.shape[0] // 2, axis=1), axis=1)
+
+
+@jax.jit
+def _nt_xent_tiled(z: Float[Array, "two_batch dim"], temperature: Float[Array, ""]) -> Float[Array, ""]:
+    return tiled_nt_xent(l2_normalize(z), 1 / temperature)
 
 
 @jax.jit

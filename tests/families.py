@@ -12,8 +12,8 @@ from contrastive_jax import clip_loss, nt_xent, paired_contrastive
 from contrastive_jax.exercises import oracles
 
 
-def nt_xent_of_views(view1, view2, temperature):
-    return nt_xent(jnp.concatenate([view1, view2]), temperature)
+def nt_xent_of_views(view1, view2, temperature, method="auto"):
+    return nt_xent(jnp.concatenate([view1, view2]), temperature, method=method)
 
 
 class Family(NamedTuple):
@@ -79,3 +79,15 @@ CLIP = Family(
     keeps_half=True,
 )
 FAMILIES = {"paired": PAIRED, "nt_xent": NT_XENT, "clip": CLIP}
+
+
+def in_tiles(family: Family) -> Family:
+    """The same loss over tiles."""
+
+    def loss_in_tiles(left, right, parameter):
+        return family.loss(left, right, parameter, method="tiled")
+
+    return family._replace(loss=loss_in_tiles, compiled=f"{family.compiled}_tiled")
+
+
+BOTH_WAYS = FAMILIES | {f"{name} in tiles": in_tiles(family) for name, family in FAMILIES.items()}
