@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray, UInt32
 
@@ -75,6 +74,9 @@ def train(
         >>> print(trained.losses.shape, trained.params.output.weight.shape)
         (1, 2) (1, 16, 32)
     """
+    # Not at the top: it takes longer to import than the rest of this package, and only training needs it.
+    import optax
+
     adam = optax.adam(learning_rate)
     start = jax.tree.map(lambda x: jnp.stack([x] * len(objectives)), params)
 

@@ -262,6 +262,28 @@ def test_a_module_that_needs_jax_is_noticed():
     assert "jax" in run_without(HEAVY, "import reproduce.probes").stderr
 
 
+# Each would be felt by whoever imports the package for a loss: optax alone takes a tenth of a second.
+NOT_FOR_A_LOSS = ("optax", "matplotlib", "msgspec", "rich", "typer", "contrastive_jax.exercises", "reproduce")
+ONE_LOSS = "import jax.numpy as jnp, contrastive_jax\ncontrastive_jax.nt_xent(jnp.eye(4), method='tiled')\n"
+
+
+def test_a_loss_needs_little_besides_jax():
+    done = run_without(NOT_FOR_A_LOSS, ONE_LOSS)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import optax",
+        "from contrastive_jax.exercises import judge",
+        "import jax; contrastive_jax.train(contrastive_jax.init_encoder(jax.random.key(0)), None, ())",
+    ],
+)
+def test_a_loss_that_needs_more_is_noticed(line):
+    assert "None in sys.modules" in run_without(NOT_FOR_A_LOSS, ONE_LOSS + line).stderr
+
+
 def needed_by(starts: tuple[str, ...], but: set[str]) -> set[str]:
     """Every module of the harness that these can come to import, in functions too, not by way of `but`."""
     sources = {name: source for name, source in modules("reproduce").items() if name not in but}
