@@ -1,7 +1,7 @@
 # Every command of the README. `make` alone explains them; written for GNU Make 3.81 and any POSIX shell.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce check record compare show report matrix bisect figures notebooks lab test test-browser lint lock clean
+.PHONY: help setup reproduce check record compare show report matrix bisect figures notebooks lab test test-browser lint bench lock clean
 
 # With PYTHON= the caller's environment is used as it is, otherwise .venv.
 ifdef PYTHON
@@ -103,6 +103,12 @@ lint: setup ## Check style, format and types (10 s)
 	@$(python) -m ruff format --check .
 	@$(python) -m basedpyright
 
+# The other libraries stay out of .venv: they bring several GB.
+bench: setup ## Time the losses beside other libraries', which go to .bench/, or are in TORCH=python (30 min, 6 GB)
+	@[ -n '$(TORCH)' ] || [ -f .bench/installed ] || { $(python) -m venv .bench && \
+	  .bench/bin/python -m pip install -q -r benchmarks/requirements.txt && touch .bench/installed; }
+	@$(python) benchmarks/losses.py --torch "$(or $(TORCH),.bench/bin/python)" $(ARGS)
+
 lock: ## Make requirements.txt again from requirements.in and pyproject.toml; needs uv
 	@command -v "$(UV)" >/dev/null || { echo 'make lock: needs uv, or its path: make lock UV=...' >&2; exit 2; }
 	@"$(UV)" pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
@@ -130,6 +136,7 @@ help:
 ## PRECISION=float32    bisect: in this precision (default: float64)
 ## UV=...      matrix, bisect, lock: the uv to use
 ## OUT=...     report: the folder to write it to
+## TORCH=...   bench: a Python that has benchmarks/requirements.txt
 ## DIR=...     lab: a folder of your own, such as one with copies of the notebooks
 ## PYTHON=...  use this Python and its packages as they are, no .venv (conda: PYTHON=python)
 ## ARGS=...    more options for the last command of a target, such as ARGS=--json

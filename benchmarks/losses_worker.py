@@ -1,0 +1,41 @@
+"""What both scripts of a contestant share: wait for a line, run once, say how long it took and how far memory rose."""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+GIGABYTE = 10**9
+ALLOWED = 12 * GIGABYTE  # beyond what the libraries have taken when they are loaded
+
+
+def memory(field: str) -> int:
+    """Bytes by /proc/self/status: VmSize, VmRSS, or VmHWM, the highest VmRSS."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    raise SystemExit(f"/proc/self/status has no {field}: this benchmark needs Linux.")
+
+
+def bound_memory() -> None:
+    """What would need more than the allowed memory fails alone, before it drives the machine into the ground."""
+    limit = memory("VmSize") + ALLOWED
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def serve(run: Callable[[], object], **known: object) -> None:
+    """Warms up, says so with what is known, and then answers each line of the standard input with one run."""
+    began = time.perf_counter()
+    run()
+    if time.perf_counter() - began < 2:
+        run()
+    print(json.dumps(known), flush=True)
+    for _ in sys.stdin:
+        Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts anew
+        before = memory("VmRSS")
+        began = time.perf_counter()
+        run()
+        seconds = time.perf_counter() - began
+        print(json.dumps({"seconds": seconds, "rise": memory("VmHWM") - before}), flush=True)
