@@ -128,7 +128,9 @@ def draw(ladder: dict, path: Path) -> None:
             found = {pairs: r[form] for (of, pairs), r in ladder.items() if of == loss and not r[form].failed}
             label = f"{TITLES[loss]}, {form}"
             time_axes.plot(list(found), [r.seconds for r in found.values()], style, color=colour, label=label)
-            memory_axes.plot(list(found), [r.temporaries / 1e6 for r in found.values()], style, color=colour, label=label)
+            memory_axes.plot(
+                list(found), [r.temporaries / 1e6 for r in found.values()], style, color=colour, label=label
+            )
     for axes, power, title in ((time_axes, 2, "Seconds"), (memory_axes, 1, "Temporaries, MB")):
         guide(axes, ladder, power)
         axes.set(xscale="log", yscale="log", xlabel="Pairs", title=f"{title}, value and gradients")
