@@ -1,6 +1,5 @@
 """Two records and the noise floors to the differences between them. Pure, and needs no JAX."""
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,6 +8,7 @@ from typing import Any
 from . import noise
 from .figure_data import Number
 from .leaves import label, leaves
+from .order import out_of_place
 from .records import Claim, Entry, Record, key
 
 
@@ -104,16 +104,16 @@ def compare(expected: Record, found: Record, floors: noise.Floors | None = None)
     here = {key(entry): entry for entry in expected.entries}
     there = {key(entry): entry for entry in found.entries}
     precision = expected.header.precision
-    out_of_place = _out_of_place(list(here), list(there))
+    moved = out_of_place(list(here), list(there))
     results = []
     for name, entry in here.items():
         if name not in there:
             results.append(_alone(name, Verdict.MISSING, entry))
         else:
             differences = tuple(_differences(entry, there[name], (floors or {}).get(name, {}), precision))
-            if name in out_of_place:
-                places = (f"place {list(here).index(name) + 1}", f"place {list(there).index(name) + 1}")
-                differences += (Difference(name, Verdict.REORDERED, *places),)
+            if name in moved:
+                expected_place, found_place = (f"place {place + 1}" for place in moved[name])
+                differences += (Difference(name, Verdict.REORDERED, expected_place, found_place),)
             worst = max((each.verdict for each in differences), key=_ORDER.index, default=Verdict.IDENTICAL)
             results.append(EntryResult(name, worst, differences))
     results += [_alone(name, Verdict.EXTRA, entry) for name, entry in there.items() if name not in here]
@@ -146,14 +146,6 @@ def _stale(expected: Record, found: Record) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _out_of_place(expected: list[str], found: list[str]) -> set[str]:
-    """Entries of both records that must move to bring the others into the expected order."""
-    common = set(expected) & set(found)
-    here, there = ([name for name in names if name in common] for names in (expected, found))
-    blocks = difflib.SequenceMatcher(None, here, there, autojunk=False).get_matching_blocks()
-    return common - {name for block in blocks for name in here[block.a : block.a + block.size]}
-
-
 def _alone(name: str, verdict: Verdict, entry: Entry) -> EntryResult:
     kind = type(entry).__name__.lower()
     sides = (kind, "nothing") if verdict is Verdict.MISSING else ("nothing", kind)
@@ -176,9 +168,9 @@ def _differences(entry: Entry, other: Entry, floors: dict[str, list[float]], pre
         a, b = here.numbers.get(path, []), there.numbers.get(path, [])
         if len(a) != len(b):
             yield Difference(f"{name}:{path}.length", Verdict.DRIFT, len(a), len(b))
-        for index in range(min(len(a), len(b))):
-            where = label(name, path, index)
-            yield from _number(where, a, b, index, floors.get(path), precision)
+        noise_at = noise.Allowance(a, floors.get(path), precision)
+        for index, (one, two) in enumerate(zip(a, b, strict=False)):
+            yield from _number(label(name, path, index), one, two, index, noise_at)
 
 
 def _holds(entry: Entry | None) -> bool:
@@ -190,23 +182,13 @@ def _claim(entry: Entry) -> str:
     return f"{'holds' if entry.holds else 'broken'} (margin {entry.margin}; {entry.compared})"
 
 
-def _number(
-    where: str,
-    expected: list[Number],
-    found: list[Number],
-    index: int,
-    floors: list[float] | None,
-    precision: str,
-) -> Iterator[Difference]:
-    a, b = expected[index], found[index]
+def _number(where: str, a: Number, b: Number, index: int, noise_at: noise.Allowance) -> Iterator[Difference]:
     if isinstance(a, str) or isinstance(b, str):
         yield Difference(where, Verdict.NOT_A_NUMBER, a, b)
     elif isinstance(a, int) or isinstance(b, int):
         if a != b or type(a) is not type(b):
             yield Difference(where, Verdict.DRIFT, a, b)
     elif a != b:
-        floor = noise.floor_at(floors, len(expected), index)
-        ulp = noise.unit_in_last_place(expected, index, precision)
-        move = abs(a - b)
+        floor, ulp, move = noise_at.floors[index], noise_at.ulps[index], abs(a - b)
         verdict = Verdict.WITHIN_NOISE if move <= noise.allowed(floor, ulp) else Verdict.DRIFT
         yield Difference(where, verdict, a, b, move / floor if floor else None, move / ulp)

@@ -63,10 +63,11 @@ def of_series(expected: Series, found: Series, floors: list[float] | None, preci
     """
     moves: list[float | None] = []
     allowed, parts = [], []
+    noise_at = noise.Allowance(expected.values, floors, precision)
     for step, (a, b) in enumerate(zip(expected.values, found.values, strict=False)):
         exact = not (isinstance(a, float) and isinstance(b, float))
         moves.append(_move(a, b))
-        allowed.append(0.0 if exact else _allowed(expected.values, step, floors, precision))
+        allowed.append(0.0 if exact else noise.allowed(noise_at.floors[step], noise_at.ulps[step]))
         parts.append(moves[-1] is None or moves[-1] > allowed[-1] or (exact and type(a) is not type(b)))
     if len(expected.values) != len(found.values):
         parts.append(True)
@@ -78,10 +79,6 @@ def _move(a: Number, b: Number) -> float | None:
         return None
     move = float(abs(a - b))
     return move if math.isfinite(move) else None
-
-
-def _allowed(values: list[Number], step: int, floors: list[float] | None, precision: str) -> float:
-    return noise.allowed(noise.floor_at(floors, len(values), step), noise.unit_in_last_place(values, step, precision))
 
 
 @dataclass(frozen=True)

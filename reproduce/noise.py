@@ -13,10 +13,12 @@ stream, and so can be compared with a run that had another.
 import hashlib
 import math
 import platform
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
 
+from . import nearby
 from .errors import HarnessError
 from .figure_data import Number
 from .leaves import label, leaves
@@ -130,27 +132,37 @@ def _rounded_up(move: float) -> float:
     return rounded if rounded >= move else round(rounded + 10.0**-digits, digits)
 
 
-def window(count: int, index: int) -> range:
-    """Places in a list of `count` numbers whose floors and scale the number at `index` shares."""
-    reach = max(2, count // 20)
-    return range(max(0, index - reach), min(count, index + reach + 1))
+class Allowance:
+    """What noise allows each number of one list: floors and scale are shared with the numbers near by.
+
+    Args:
+        values: the expected numbers.
+        floors: the measured floors; without them, or with those of a list of another length, every floor is 0.
+        precision: "float32" or "float64".
+    """
+
+    def __init__(self, values: list[Number], floors: list[float] | None, precision: str):
+        self._values, self._precision = values, precision
+        self._floors = floors if floors and len(floors) == len(values) else [0.0] * len(values)
+
+    @cached_property
+    def floors(self) -> list[float]:
+        """The floor of each number."""
+        return nearby.largest(self._floors)
+
+    @cached_property
+    def ulps(self) -> list[float]:
+        """The unit in the last place of each number, at the largest magnitude near by."""
+        sizes = [0.0 if isinstance(value, str) else float(abs(value)) for value in self._values]
+        return [unit_in_last_place(size, self._precision) for size in nearby.largest(sizes)]
 
 
-def floor_at(floors: list[float] | None, count: int, index: int) -> float:
-    """The floor of one number; 0 where none was measured."""
-    if not floors or len(floors) != count:
-        return 0.0
-    return max(floors[place] for place in window(count, index))
-
-
-def unit_in_last_place(values: list[Number], index: int, precision: str) -> float:
-    """Spacing of floating-point numbers at the largest magnitude near `index`."""
-    near = [values[place] for place in window(len(values), index)]
-    scale = max((abs(value) for value in near if not isinstance(value, str)), default=0.0)
+def unit_in_last_place(size: float, precision: str) -> float:
+    """Spacing of floating-point numbers at a magnitude."""
     if precision == "float64":
-        return math.ulp(scale)
+        return math.ulp(size)
     # float32 has 24 significant bits and no exponent below -125 in frexp's convention; frexp calls that of zero 0.
-    exponent = math.frexp(scale)[1] if scale else -125
+    exponent = math.frexp(size)[1] if size else -125
     return math.ldexp(1.0, max(exponent, -125) - 24)
 
 

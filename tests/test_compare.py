@@ -1,7 +1,9 @@
 """Pairs of records and the verdicts on them, one difference at a time."""
 
 import copy
+import itertools
 import math
+import time
 
 import msgspec
 import pytest
@@ -14,6 +16,7 @@ from reproduce.compare import Comparison, Verdict, compare
 from reproduce.errors import AGREES, CANNOT_COMPARE, DIFFERS
 from reproduce.figure_data import Curve, FigureData, Number
 from reproduce.noise import FLOORS, ULPS
+from reproduce.order import out_of_place
 from reproduce.records import Claim, Figure, Metric, Series, Text
 from reproduce.results import RunCheck
 
@@ -237,6 +240,18 @@ def test_whatever_is_not_flagged_is_in_order(order):
     assert (not flagged) == (order == sorted(order)) == result.agrees
 
 
+@given(st.permutations(range(9)))
+def test_no_more_is_flagged_than_must_move(order):
+    flagged = out_of_place([f"a{n}" for n in range(9)], [f"a{n}" for n in order])
+    rises = (kept for kept in itertools.product([False, True], repeat=9) if _rises(itertools.compress(order, kept)))
+    assert len(flagged) == 9 - max(map(sum, rises))
+    assert all(places == (int(name[1:]), order.index(int(name[1:]))) for name, places in flagged.items())
+
+
+def _rises(numbers) -> bool:
+    return all(a < b for a, b in itertools.pairwise(numbers))
+
+
 def test_a_missing_entry_moves_nothing():
     assert verdicts(compared(ENTRIES, ENTRIES[2:])) == {"train/loss": "missing", "pairs": "missing"}
 
@@ -304,6 +319,27 @@ def test_floors_and_scale_are_not_borrowed_from_another_entry_or_row():
 def test_floors_of_another_count_are_not_used():
     floors = {"a": {"values": [1.0]}}
     assert verdict(Series("a", [1.0, 1.0]), Series("a", [1.0, 1.5]), floors) is Verdict.DRIFT
+
+
+def test_time_grows_with_the_length_of_a_series_and_no_faster():
+    count = 100_000
+    long = Series("a", [1.0 + step / count for step in range(count)])
+    moved = Series("a", [value + 2.0**-40 for value in long.values])  # pyright: ignore[reportOperatorIssue]
+    expected, found, floors = record(long), record(moved), {"a": {"values": [2.0**-41] * count}}
+    began = time.process_time()
+    (entry,) = compare(expected, found, floors).entries
+    # A window of a twentieth of the series for each step would take minutes.
+    assert time.process_time() - began < 2
+    assert entry.verdict is Verdict.WITHIN_NOISE and len(entry.differences) == count
+
+
+def test_time_grows_with_the_count_of_entries_and_no_faster():
+    entries = [Metric(f"a{n}", n) for n in range(records.MAX_ENTRIES)]
+    expected, found = record(*entries), record(*entries[::-1])
+    began = time.process_time()
+    result = compare(expected, found)
+    assert time.process_time() - began < 2
+    assert sum(entry.verdict is Verdict.REORDERED for entry in result.entries) == len(entries) - 1
 
 
 def status(*results: Comparison) -> int:

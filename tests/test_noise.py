@@ -9,7 +9,7 @@ from builders import ENTRIES, FIGURE, HEATMAP, LINE, changed, floats_changed, re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reproduce import noise
+from reproduce import nearby, noise
 from reproduce.errors import HarnessError
 from reproduce.figure_data import Curve
 from reproduce.noise import NoiseFile, PrecisionNoise
@@ -124,25 +124,40 @@ def test_without_perturbations_nothing_moves():
 
 @given(st.floats(min_value=0, max_value=2.0**127, width=32))
 def test_spacing_in_single_precision(value):
-    assert noise.unit_in_last_place([value], 0, "float32") == float(np.spacing(np.float32(value)))
+    assert noise.unit_in_last_place(abs(value), "float32") == float(np.spacing(np.float32(value)))
 
 
 @given(st.floats(min_value=-1e300, max_value=1e300))
 def test_spacing_in_double_precision(value):
-    assert noise.unit_in_last_place([value], 0, "float64") == np.spacing(abs(value))
+    assert noise.unit_in_last_place(abs(value), "float64") == np.spacing(abs(value))
 
 
 def test_spacing_is_that_of_the_largest_near_by():
-    values = [1.0, 0.0, 0.0, 0.0, "NaN"]
-    assert [noise.unit_in_last_place(values, n, "float64") for n in range(5)] == [2.0**-52] * 3 + [math.ulp(0.0)] * 2
+    spacing = noise.Allowance([1.0, 0.0, 0.0, 0.0, "NaN"], None, "float64").ulps
+    assert spacing == [2.0**-52] * 3 + [math.ulp(0.0)] * 2
+    assert noise.Allowance([4, -16, 0.5], None, "float64").ulps == [2.0**-48] * 3
+
+
+def test_floors_of_another_count_are_none():
+    assert noise.Allowance([1.0, 2.0], [1.0], "float64").floors == [0.0, 0.0]
+    assert noise.Allowance([1.0, 2.0], [], "float64").floors == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(
     ("count", "index", "places"),
     [(1, 0, [0]), (5, 0, [0, 1, 2]), (5, 4, [2, 3, 4]), (12, 6, [4, 5, 6, 7, 8]), (100, 50, list(range(45, 56)))],
 )
-def test_windows(count, index, places):
-    assert list(noise.window(count, index)) == places
+def test_how_far_near_by_is(count, index, places):
+    # A peak is seen from the places around it, and from no others.
+    peak = [float(place == index) for place in range(count)]
+    assert [place for place, value in enumerate(nearby.largest(peak)) if value] == places
+
+
+@given(st.lists(st.sampled_from([0.0, 0.25, 1.0, 1.0, 3.0, 1e-300, 1e300]), max_size=130))
+def test_the_largest_near_by_is_that_of_the_plain_loop(values):
+    reach = max(2, int(len(values) / 20))
+    plain = [max(v for at, v in enumerate(values) if abs(at - place) <= reach) for place in range(len(values))]
+    assert nearby.largest(values) == plain
 
 
 def test_the_narrow_instruction_set_exists_on_x86_alone(monkeypatch):
