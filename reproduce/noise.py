@@ -18,11 +18,11 @@ from pathlib import Path
 
 import msgspec
 
-from . import nearby
+from . import nearby, received
 from .errors import HarnessError
 from .figure_data import Number
 from .leaves import label, leaves
-from .records import Record, key
+from .records import MAX_BYTES, Record, key
 
 FLOORS = 10
 ULPS = 4
@@ -181,16 +181,13 @@ def read(path: Path) -> NoiseFile:
     """Read a noise file.
 
     Raises:
-        HarnessError: it is missing, damaged, or of another schema.
+        HarnessError: it is missing, too large, damaged, or of another schema; the message names file and line.
     """
-    try:
-        content = path.read_bytes()
-        schema = msgspec.json.decode(content, type=_Schema).schema
-        if schema != SCHEMA:
-            raise HarnessError(f"{path}: noise schema {schema}, expected {SCHEMA}. Record the notebook again.")
-        noise = msgspec.json.decode(content, type=NoiseFile)
-    except (OSError, msgspec.DecodeError) as error:
-        raise HarnessError(f"{path}: not readable noise floors: {error}. Record the notebook again.") from None
+    said = {"what": "not readable noise floors", "then": "Record the notebook again."}
+    schema = received.decode(path, _Schema, MAX_BYTES, **said).schema
+    if schema != SCHEMA:
+        raise HarnessError(f"{path}: noise schema {schema}, expected {SCHEMA}. Record the notebook again.")
+    noise = received.decode(path, NoiseFile, MAX_BYTES, **said)
     if noise.sha256 != _digest(noise):
         raise HarnessError(f"{path}: edited after recording: its digest does not fit its floors. Restore the file.")
     return noise

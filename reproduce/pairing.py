@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from . import environment, noise, records
+from . import environment, noise, received, records
 from .compare import Comparison
 from .errors import AGREES, CANNOT_COMPARE, HarnessError
 from .results import RunCheck, hold
@@ -56,11 +56,9 @@ def record_files(folder: Path, nb: str) -> dict[str, Path]:
     """The records of a folder by name, of recorded runs or of run folders.
 
     Raises:
-        HarnessError: there are too many.
+        HarnessError: there are too many, or one leads out of the folder.
     """
-    found = sorted(folder.glob("*.jsonl")) or sorted(folder.glob("*/record.jsonl"))
-    if len(found) > MAX_FILES:
-        raise HarnessError(f"{folder}: {len(found)} records, at most {MAX_FILES} are compared.")
+    found = received.listed(folder, "*.jsonl", MAX_FILES) or received.listed(folder, "*/record.jsonl", MAX_FILES)
     names = {(p.parent.name if p.name == "record.jsonl" else p.name.removesuffix(".jsonl")): p for p in found}
     return {name: path for name, path in names.items() if name.startswith(nb)}
 
@@ -83,9 +81,9 @@ def measured_beside(path: Path, record: records.Record) -> tuple[noise.Floors | 
         HarnessError: they are there and cannot be read.
     """
     beside = path.parent / f"{record.header.stem}.noise.json"
-    if not beside.exists():
+    if not beside.is_symlink() and not beside.exists():
         return None, []
-    file = noise.read(beside)
+    file = noise.read(received.inside(path.parent, beside))
     measured = file.precisions.get(record.header.precision)
     if measured is None or measured.record_sha256 != record.sha256:
         return None, []
@@ -98,7 +96,10 @@ def environment_of(path: Path, precision: str) -> environment.Environment | None
     Raises:
         HarnessError: it is there and cannot be read.
     """
-    if (path.parent / "ENVIRONMENT.json").exists():
+    both, one = path.parent / "ENVIRONMENT.json", path.parent / "environment.json"
+    for beside in (both, one):
+        if beside.is_symlink() or beside.exists():
+            received.inside(path.parent, beside)
+    if both.exists():
         return environment.read_recorded(path.parent)[precision]
-    beside = path.parent / "environment.json"
-    return environment.read(beside) if beside.exists() else None
+    return environment.read(one) if one.exists() else None

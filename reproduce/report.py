@@ -12,6 +12,8 @@ from .results import NotebookCheck, RunCheck, closing_sentence, count
 from .verdicts import off_by, told
 
 SHOWN = 8
+# A record of a stranger may hold a text without end.
+LONGEST = 1000
 NEXT_STEP = {
     "a cell raised": "Open the executed notebook at the last cell, mend the source, and run again.",
     "the kernel died": "Free memory or look at stderr.txt beside the executed notebook, and run again.",
@@ -145,7 +147,7 @@ def show_causes(console: Console, runs: dict[str, RunCheck]) -> None:
         console.print()
     for cause, names in by_cause.items():
         where = "" if len(names) == len(runs) else f" ({', '.join(names)})"
-        console.print(f"cause: [yellow]{cause.kind}[/]: {escape(cause.because + where)}", highlight=False)
+        console.print(f"cause: [yellow]{cause.kind}[/]: {escape(_cut(cause.because) + where)}", highlight=False)
     drawn = [run for run in runs.values() if run.explanation.stream_changed]
     if drawn:
         console.print(f"  {_apart_from_the_stream(drawn)}", highlight=False)
@@ -176,7 +178,11 @@ def _differences(differences: list[Difference]) -> Table:
 
 
 def _value(value: object) -> str:
-    return escape(f"{value:.9g}" if isinstance(value, float) else str(value))
+    return escape(f"{value:.9g}" if isinstance(value, float) else _cut(str(value)))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _problems(console: Console, problems: list[str]) -> None:

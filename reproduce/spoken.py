@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import NoReturn
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from .errors import CANNOT_COMPARE, RUN_FAILED, HarnessError
+from .terminal import Terminal
 
-err = Console(stderr=True, soft_wrap=True, emoji=False)
+err = Terminal(stderr=True, soft_wrap=True, emoji=False)
 
 
 def run(app: typer.Typer, build: Path) -> None:

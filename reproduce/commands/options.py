@@ -3,10 +3,11 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from ..terminal import Terminal
 
 # No emoji: a record may say `:x:`, and means it.
-out = Console(soft_wrap=True, emoji=False)
+out = Terminal(soft_wrap=True, emoji=False)
 
 NB = Annotated[str, typer.Option("--nb", help="Only the notebooks whose name starts so, such as 01.")]
 Force = Annotated[bool, typer.Option("--force", help="Run what is fresh, too.")]
