@@ -13,12 +13,14 @@ from pathlib import Path
 
 import msgspec
 
+from . import received
 from .errors import HarnessError
 from .records import PRECISIONS, write_atomically
 
 # The harness tells the kernel where to put the answer, and which installation it should be running in.
 TARGET_VARIABLE = "REPRODUCE_ENVIRONMENT"
 PREFIX_VARIABLE = "REPRODUCE_PREFIX"
+MAX_BYTES = 2**20
 PACKAGES = ("jax", "jaxlib", "numpy", "ml_dtypes", "optax", "scipy", "matplotlib", "papermill", "ipykernel")
 # The instruction sets XLA chooses between, each with the limit of --xla_cpu_max_isa that first lets it in. Limits stand
 # in XLA's own order; other processors than x86 have none.
@@ -197,7 +199,4 @@ def _indented(value: object) -> bytes:
 
 
 def _read(path: Path, kind):
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (OSError, msgspec.DecodeError) as error:
-        raise HarnessError(f"{path}: not a readable environment record: {error}. Record again.") from None
+    return received.decode(path, kind, MAX_BYTES, what="not a readable environment record", then="Record again.")
