@@ -177,4 +177,4 @@ def _flags(environment: Environment) -> list[str]:
 
 def _releases(expected: Environment, found: Environment) -> str:
     one, other = (environment.versions.get("jax", "unknown") for environment in (expected, found))
-    return f"two machines with JAX {one}" if one == other else f"JAX {one} and JAX {other}"
+    return f"two runs with JAX {one}" if one == other else f"JAX {one} and JAX {other}"

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from .errors import RunFailed
+from .errors import HarnessError
 
 try:
     import fcntl
@@ -18,7 +18,7 @@ def only_one(build: Path) -> Iterator[None]:
     """Hold the checkout's lock. The system lets go of it when the process ends, however it ends.
 
     Raises:
-        RunFailed: another process holds it.
+        HarnessError: another process holds it.
     """
     build.mkdir(parents=True, exist_ok=True)
     path = build / ".lock"
@@ -28,7 +28,7 @@ def only_one(build: Path) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
-                raise RunFailed(
+                raise HarnessError(
                     f"another run is under way in this checkout (process {file.read().strip() or 'unknown'}). "
                     "Nothing was changed. Wait until it ends, then run again."
                 ) from None

@@ -6,7 +6,7 @@ from pathlib import Path
 from . import environment, noise, notebooks, pairing, records
 from .checkout import Checkout
 from .compare import Comparison, compare
-from .errors import RunFailed
+from .errors import HarnessError
 from .results import RunCheck
 from .tasks import Task
 
@@ -25,11 +25,13 @@ def proofs(checkout: Checkout, results: dict[str, RunCheck], found: Path) -> lis
     """The runs that would prove the named changes of the stream.
 
     Raises:
-        RunFailed: no change of the stream is named, or one that no setting makes.
+        HarnessError: no change of the stream is named, or one that no setting makes.
     """
     names = [name for name, run in results.items() if run.explanation.stream_changed]
     if not names:
-        raise RunFailed("--explain re-runs a notebook whose random stream changed, and here none did. Nothing was run.")
+        raise HarnessError(
+            "--explain re-runs a notebook whose random stream changed, and here none did. Nothing was run."
+        )
     files = dict.fromkeys(names, found) if found.is_file() else pairing.record_files(found, "")
     return [_proof(checkout, name, files[name]) for name in names]
 
@@ -56,10 +58,10 @@ def _proof(checkout: Checkout, name: str, path: Path) -> Proof:
     header = records.read(path).header
     made_with = pairing.environment_of(path, header.precision)
     if made_with is None:
-        raise RunFailed(f"{path}: what it was made with is not recorded beside it. Nothing was run.")
+        raise HarnessError(f"{path}: what it was made with is not recorded beside it. Nothing was run.")
     setting = "1" if made_with.threefry_partitionable else "0"
     if setting == ("1" if _partitionable_here() else "0"):
-        raise RunFailed(
+        raise HarnessError(
             f"{path}: it has the stream setting that runs have here, so its release draws otherwise. Nothing was run. "
             "make matrix makes runs with other releases."
         )

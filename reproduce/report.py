@@ -151,6 +151,22 @@ def show_causes(console: Console, runs: dict[str, RunCheck]) -> None:
     drawn = [run for run in runs.values() if run.explanation.stream_changed]
     if drawn:
         console.print(f"  {_apart_from_the_stream(drawn)}", highlight=False)
+    _what_to_do(console, runs)
+
+
+def _what_to_do(console: Console, runs: dict[str, RunCheck]) -> None:
+    """Print what to do about entries that differ; nothing if none does."""
+    results = [(name, run.comparison) for name, run in runs.items() if run.comparison]
+    off = [(name, entry.key) for name, result in results for entry in result.entries if not entry.verdict.agrees]
+    if off:
+        name, key = off[0]
+        nb = name.partition("_")[0]
+        console.print(
+            f"next step: begin with {escape(key)}. If it was meant to change: make record NB={escape(nb)} REPLACE=1. "
+            f"If JAX changed: make bisect ENTRY='{escape(f'{nb}:{key}')}' FROM=... TO=...",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def _apart_from_the_stream(runs: list[RunCheck]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from . import environment, noise, notebooks, records
 from .checkout import Checkout, RunFolder
-from .errors import RunFailed
+from .errors import HarnessError
 
 # Settings of every kernel: they make a run depend on nothing but what is recorded.
 KERNEL_SETTINGS = {
@@ -95,15 +95,15 @@ def check_overrides(source: notebooks.Source, overrides: dict) -> None:
     """Refuse a parameter the notebook does not have, or a value of another type, before anything starts.
 
     Raises:
-        RunFailed: with the names there are.
+        HarnessError: with the names there are.
     """
     known = {n: v for n, v in source.parameters.items() if n not in notebooks.HARNESS_PARAMETERS}
     for name, value in overrides.items():
         if name not in known:
-            raise RunFailed(f"{source.stem} has no parameter {name!r}; it has {', '.join(known)}. Nothing was run.")
+            raise HarnessError(f"{source.stem} has no parameter {name!r}; it has {', '.join(known)}. Nothing was run.")
         wanted = type(known[name])
         fits = type(value) is wanted or (wanted is float and type(value) is int)
         if not fits or (isinstance(value, float) and not math.isfinite(value)):
-            raise RunFailed(
+            raise HarnessError(
                 f"{source.stem}: {name} takes a value like {known[name]!r}, found {value!r}. Nothing was run."
             )

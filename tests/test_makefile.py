@@ -21,7 +21,7 @@ TARGETS = re.findall(r"\S+", re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILI
 FAKE_PYTHON = """#!/bin/sh
 printf '%s\\n' "$*" >> "$CALLS"
 case "$*" in
-  "-m reproduce run"*) exit "${RUN:-0}" ;;
+  "-m reproduce run"*) echo ran; exit "${RUN:-0}" ;;
   "-m reproduce check"*) exit "${CHECK:-0}" ;;
   "-m reproduce"*) exit "${OTHER:-0}" ;;
 esac
@@ -93,6 +93,18 @@ def test_plain_make_explains_every_target_and_value(checkout: Checkout) -> None:
 def test_every_target_is_phony() -> None:
     rules = re.findall(r"^([a-z][a-z -]*):(?!=)", MAKEFILE, re.MULTILINE)
     assert {target for rule in rules for target in rule.split()} == set(TARGETS)
+
+
+def test_where_nothing_could_start_nothing_is_compared(checkout: Checkout, fake: str) -> None:
+    made = checkout.make("reproduce", fake, RUN="2")
+    assert checkout.harness_calls() == ["-m reproduce run"]
+    assert "make reproduce: exit status 2" in made.stderr
+
+
+def test_json_is_alone_on_the_output(checkout: Checkout, fake: str) -> None:
+    plain, as_json = (checkout.make("check", fake, *arguments) for arguments in ((), ("ARGS=--json",)))
+    assert (plain.stdout, as_json.stdout) == ("ran\n", "")
+    assert "ran\n" in as_json.stderr
 
 
 @pytest.mark.parametrize("target", ["reproduce", "check"])

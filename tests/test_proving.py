@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from small_checkout import AGREES, CLOSE, DIFFERS, OPEN, RUN_FAILED, SmallCheckout, small_checkout
+from small_checkout import AGREES, CANNOT_COMPARE, CLOSE, DIFFERS, OPEN, SmallCheckout, small_checkout
 
 from reproduce import environment, noise, records
 
@@ -108,7 +108,7 @@ def test_more_than_the_stream_is_not_proved_away(made, tmp_path):
 def test_nothing_to_prove(made):
     checkout, folder = made
     answer = checkout.here("compare", recorded(checkout), str(folder / "same"), "--explain")
-    assert answer.status == RUN_FAILED
+    assert answer.status == CANNOT_COMPARE
     assert answer.err.startswith("error: --explain re-runs a notebook whose random stream changed, and here none did.")
 
 

@@ -96,6 +96,14 @@ def test_differs():
     assert text.splitlines()[-1] == f"Differs from the reference {REFERENCE} in 1 entry: {STEM}."
 
 
+def test_numbers_that_differ_come_with_a_next_step():
+    text, _ = said(notebook(differing()))
+    nb = STEM.partition("_")[0]
+    [line] = [line for line in text.splitlines() if line.startswith("next step: begin with ")]
+    assert f"make record NB={nb} REPLACE=1. If JAX changed: make bisect ENTRY='{nb}:" in line
+    assert "next step" not in said(notebook(IDENTICAL))[0]
+
+
 def test_many_differences_are_cut_short_and_counted():
     text, _ = said(notebook(differing(12)))
     assert "12 differences beyond noise" in text and "… 4 more; --all shows them" in text

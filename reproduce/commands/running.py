@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..checkout import Checkout, folder_name, here
-from ..errors import DIFFERS, RUN_FAILED, RunFailed
+from ..errors import DIFFERS, RUN_FAILED, HarnessError, RunFailed
 from .made import figures
 from .options import NB, All, CellLimit, Force, Jobs, Json, NotebookLimit, out
 
@@ -28,7 +28,7 @@ def run(
 
     checkout = here()
     if precision not in ("", *records.PRECISIONS):
-        raise RunFailed(f"--precision {precision!r}: expected {' or '.join(records.PRECISIONS)}. Nothing was run.")
+        raise HarnessError(f"--precision {precision!r}: expected {' or '.join(records.PRECISIONS)}. Nothing was run.")
     sources = [notebooks.read(path) for path in checkout.sources(nb)]
     overrides = dict(_parameter(text) for text in parameter or [])
     for source in sources:
@@ -124,7 +124,7 @@ def _parameter(text: str) -> tuple[str, bool | int | float | str]:
 
     name, equals, value = text.partition("=")
     if not equals:
-        raise RunFailed(f"--parameter {text!r}: expected NAME=VALUE, such as STEPS=60. Nothing was run.")
+        raise HarnessError(f"--parameter {text!r}: expected NAME=VALUE, such as STEPS=60. Nothing was run.")
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
