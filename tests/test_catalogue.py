@@ -67,7 +67,11 @@ def apart(contract: Contract, one: int, other: int | None, numbers) -> float:
 
 
 def group(contract: Contract, at_extremes: bool) -> list[int]:
-    return [i for i, each in enumerate(contract.variants) if shows_at_extremes(contract, each) == at_extremes]
+    return [
+        i
+        for i, each in enumerate(contract.variants)
+        if shows_at_extremes(contract, each) == at_extremes and ambient_dtype() in each.shows_in
+    ]
 
 
 def probes(contract: Contract) -> range:
@@ -124,7 +128,7 @@ def test_the_oracle_agrees_with_the_closed_forms(contract):
 @pytest.mark.parametrize(("contract", "variant"), EVERY_VARIANT)
 def test_the_smallest_case_of_a_variant(contract, variant, x64):
     case = variant.case
-    found = evaluate(contract, variant.function, case.arguments, "float64").outcome
+    found = evaluate(contract, variant.function, case.arguments, variant.shows_in[-1]).outcome
     assert found.failure is None
     expected, wrong = right_value(contract, case), found.value
     if variant.gradient_entry is not None:
@@ -277,6 +281,37 @@ def test_a_sum_of_exponentials_and_a_softmax_are_told_apart():
     contract = EXERCISES["paired_contrastive"]
     found = candidates(contract, outcome_of(contract, sums))
     assert [each.name for each in found] == ["exponentials_as_they_are"]
+
+
+@pytest.mark.parametrize("exponentials", [False, True])
+def test_a_softmax_that_rounds_to_zero_is_named_in_clip_too(exponentials):
+    def loss(image_features, text_features, logit_scale):
+        scores = contrastive_jax.contrastive_logits(image_features, text_features, logit_scale)
+        terms = jnp.exp(scores if exponentials else scores - jnp.max(scores))
+        own = jnp.diagonal(terms)
+        return -jnp.mean(jnp.log(own / terms.sum(axis=1)) + jnp.log(own / terms.sum(axis=0))) / 2
+
+    contract = EXERCISES["clip_loss"]
+    found = candidates(contract, outcome_of(contract, loss))
+    name = "exponentials_of_the_scores" if exponentials else "softmax_before_the_logarithm"
+    assert [each.name for each in found] == [name]
+
+
+def test_in_float64_no_share_of_clip_rounds_to_zero(x64):
+    contract = EXERCISES["clip_loss"]
+    variants = [each for each in contract.variants if each.shows_in == ("float32",)]
+    assert len(variants) == 2
+    for variant in variants:
+        assert candidates(contract, outcome_of(contract, variant.function)) == ()
+
+
+@pytest.mark.parametrize("log_scale", [-0.7, 0.9, math.log(99.9), math.log(100.1), 20.0])
+def test_gradients_of_the_table_are_its_slopes(log_scale):
+    contract = EXERCISES["contrastive_logits"]
+    arguments = (parts.FIRST, parts.SECOND, log_scale)
+    by_differences = right_gradients(dataclasses.replace(contract, gradient_oracle=None), arguments)
+    for gradient, slope in zip(right_gradients(contract, arguments), by_differences, strict=True):
+        np.testing.assert_allclose(gradient, slope, rtol=1e-7, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["EYE", "SWAPPED", "ALIKE", "FIRST", "SECOND", "DEAD", "NINE", "NINE_OTHERS"])

@@ -123,10 +123,19 @@ def test_the_name_of_the_function_is_the_exercise():
 
 
 def test_an_unknown_exercise_lists_the_known_ones():
-    for call in (lambda: judge(lambda x: x), lambda: judge(nt_xent_loss, exercise="nt_xnet")):
-        with pytest.raises(ValueError, match=r"exercise: expected one of .*clip_loss, .*nt_xent_loss") as raised:
-            call()
-        assert "Next step: name the function so, or pass exercise=" in str(raised.value)
+    with pytest.raises(ValueError, match=r"exercise: expected one of .*clip_loss, .*nt_xent_loss") as raised:
+        judge(lambda x: x)
+    assert "Next step: rename the function to its exercise, or pass the name as exercise=." in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "close"), [("nt_xnet", "nt_xent_loss"), ("my_clip_loss", "clip_loss"), ("expected_hit", "expected_hits")]
+)
+def test_of_known_exercises_only_those_of_a_close_name_are_listed(name, close):
+    with pytest.raises(ValueError, match=rf"exercise: expected .*{close}.*, found '{name}'") as raised:
+        judge(nt_xent_loss, exercise=name)
+    assert "feature_spread" not in str(raised.value)
+    assert "Next step: rename the function" in str(raised.value)
 
 
 @pytest.mark.parametrize("mistake", [3.0, None, ..., "nt_xent_loss", jnp.zeros(2)])

@@ -24,7 +24,7 @@ def halved(left, right, weight):
 
 
 MISTAKES = (
-    Variant(doubled, CONTRACT.cases[0], 4.0, 8.0, "project#12"),
+    Variant(doubled, CONTRACT.cases[0], 4.0, 8.0, "group/project#12"),
     Variant(halved, CONTRACT.cases[0], 4.0, 2.0),
 )
 KNOWING = dataclasses.replace(CONTRACT, variants=MISTAKES)
@@ -51,14 +51,14 @@ def test_a_failure_in_full():
         "      expected    4\n"
         "      difference  4\n"
         "  It behaves exactly like a known mistake, `doubled`: The sum of squares is doubled: twice the value, and "
-        "twice the slope. Related: project#12."
+        "twice the slope. Seen in practice: github.com/group/project/issues/12."
     )
 
 
 def test_two_candidates_are_both_named():
     text = repr(failed(diagnoses=MISTAKES))
     assert "exactly like 2 known mistakes.\n  Either `doubled`: " in text
-    assert "\n  or `halved`: Half of it is missing." in text and text.count("Related:") == 1
+    assert "\n  or `halved`: Half of it is missing." in text and text.count("Seen in practice:") == 1
 
 
 def test_an_unknown_mistake_is_called_so():
@@ -202,7 +202,7 @@ def test_a_large_array_is_handed_over_instead():
     [
         (1.5, 1.0, "0.5"),
         (float("nan"), 1.0, "nan"),
-        ([1.0, 2.0], [1.0, 4.0], "at most -2, at [1]"),
+        ([1.0, 2.0], [1.0, 4.0], "the largest is -2, at [1]"),
         ([[1.0, float("nan")]], [[1.0, 4.0]], "not finite, at [0, 1]"),
         ([1, 2, 3], [1, 3, 4], "2 entries, the first at [1]"),
         ([True], [True], ""),

@@ -1,10 +1,20 @@
 """Known misconceptions as other people would write them: loops, vmap, optax, exponentials, NumPy-like plain code."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import optax
 
 cross_entropy = optax.softmax_cross_entropy_with_integer_labels
+
+
+TEMPERATURE = 0.2
+
+
+def unit_or_zero(x):
+    square = jnp.sum(x * x, axis=1, keepdims=True)
+    return jnp.where(square > 0, x / jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
 
 
 def unit(x):
@@ -151,6 +161,70 @@ def raw_scale_by_logsumexp(image_features, text_features, logit_scale):
     return 0.5 * log_sums.mean() - jnp.trace(table) / len(table)
 
 
+def half_a_slope_by_clip(image_features, text_features, logit_scale):
+    return jnp.exp(jnp.clip(logit_scale, None, math.log(100))) * (
+        unit_or_zero(image_features) @ unit_or_zero(text_features).T
+    )
+
+
+def half_a_slope_by_einsum(image_features, text_features, logit_scale):
+    scale = jnp.exp(jnp.minimum(math.log(100), logit_scale))
+    return jnp.einsum("id,jd->ij", unit_or_zero(image_features), scale * unit_or_zero(text_features))
+
+
+def minus_missing_by_log_softmax(left, right, temperature=0.2):
+    scores = unit(left) @ unit(right).T / temperature
+    by_row, by_column = jax.nn.log_softmax(scores, axis=1), jax.nn.log_softmax(scores, axis=0)
+    return (jnp.diagonal(by_row).mean() + jnp.diagonal(by_column).mean()) / 2
+
+
+def minus_missing_by_sums(left, right, temperature=0.2):
+    terms = jnp.exp(unit(left) @ unit(right).T / temperature)
+    own = jnp.diagonal(terms)
+    return jnp.mean(jnp.log(own / terms.sum(0)) + jnp.log(own / terms.sum(1))) / 2
+
+
+def fixed_by_optax(left, right, temperature=0.2):
+    logits, labels = 5 * unit(left) @ unit(right).T, jnp.arange(len(left))
+    return (cross_entropy(logits, labels).mean() + cross_entropy(logits.T, labels).mean()) / 2
+
+
+def fixed_by_a_global(left, right, temperature=0.2):
+    scores = unit(left) @ unit(right).T / TEMPERATURE
+    log_sums = jax.scipy.special.logsumexp(scores, axis=0) + jax.scipy.special.logsumexp(scores, axis=1)
+    return jnp.mean(log_sums) / 2 - jnp.trace(scores) / len(scores)
+
+
+def level_less_one(table):
+    own = jnp.diagonal(table)[:, None]
+    level = jnp.sum(table == own, axis=1) - 1
+    return jnp.mean(jnp.where(jnp.any(table > own, axis=1), 0.0, 1 / level))
+
+
+def level_rivals_only(table):
+    credit = 0.0
+    for i in range(len(table)):
+        rivals = jnp.concatenate([table[i, :i], table[i, i + 1 :]])
+        credit += jnp.where(rivals.max() > table[i, i], 0.0, 1 / jnp.sum(rivals == table[i, i]))
+    return credit / len(table)
+
+
+def row_for_column(table):
+    own = jnp.diag(table)[None, :]
+    better, level = jnp.sum(table > own, axis=1), jnp.sum(table == own, axis=1)
+    return jnp.mean(jnp.where(better > 0, 0.0, 1 / level))
+
+
+def row_for_column_by_loops(table):
+    n = len(table)
+    shares = []
+    for i in range(n):
+        beaten = sum(jnp.where(table[i, j] > table[j, j], 1, 0) for j in range(n))
+        level = sum(jnp.where(table[i, j] == table[j, j], 1, 0) for j in range(n))
+        shares.append(jnp.where(beaten, 0.0, 1 / level))
+    return sum(shares) / n
+
+
 def hits_by_counting(table):
     larger = jnp.sum(table > jnp.diagonal(table)[:, None], axis=1)
     return jnp.mean(jnp.where(larger == 0, 1.0, 0.0))
@@ -199,6 +273,11 @@ STYLES = {
     ("nt_xent_loss", "candidates_detached"): (detached_by_vmap, detached_by_exponentials),
     ("paired_contrastive", "only_the_left_chooses"): (one_way_by_optax, one_way_by_vmap),
     ("paired_contrastive", "pair_not_a_candidate"): (decoupled_by_sums, decoupled_by_loops),
+    ("paired_contrastive", "minus_missing"): (minus_missing_by_log_softmax, minus_missing_by_sums),
+    ("paired_contrastive", "temperature_fixed"): (fixed_by_optax, fixed_by_a_global),
+    ("contrastive_logits", "table_with_half_a_slope_at_the_cap"): (half_a_slope_by_clip, half_a_slope_by_einsum),
+    ("expected_hits", "own_cell_not_counted"): (level_less_one, level_rivals_only),
+    ("expected_hits", "own_cells_along_the_row"): (row_for_column, row_for_column_by_loops),
     ("clip_loss", "scale_without_exp"): (raw_scale_by_optax, raw_scale_by_logsumexp),
     ("strict_hits", "ties_are_hits"): (hits_by_counting, hits_by_sorting),
     ("row_gradient", "only_asking"): (half_of_the_gradient_by_autodiff, half_of_the_gradient_by_loops),

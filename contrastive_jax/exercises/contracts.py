@@ -87,9 +87,10 @@ class Variant(NamedTuple):
         case: The smallest input that shows the mistake.
         right: What the contract gives there.
         wrong: What `function` gives there.
-        report: The public report it stands for, as "project#number"; empty if it stands for none.
+        report: The public report on GitHub it stands for, as "owner/project#number"; empty if it stands for none.
         gradient_entry: None if values differ on `case`; else (argument number, index) of the entry of the gradient
             that `right` and `wrong` are.
+        shows_in: Precisions of the input in which it is wrong; in the other it is as good as right.
     """
 
     function: Callable
@@ -98,6 +99,7 @@ class Variant(NamedTuple):
     wrong: Any
     report: str = ""
     gradient_entry: tuple[int, tuple[int, ...]] | None = None
+    shows_in: tuple[str, ...] = ("float32", "float64")
 
     @property
     def name(self) -> str:

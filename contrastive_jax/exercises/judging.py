@@ -1,5 +1,6 @@
 """Holds a learner's function, or an answer, against what an exercise asks for."""
 
+import difflib
 import functools
 from typing import Any
 
@@ -42,10 +43,7 @@ def judge(fn: Any, *, exercise: str | None = None, verbose: bool = False) -> Jud
         problem = f"This is of type {kind}, not a function: pass a function by its name, without calling it."
         return Judgement("judge", (Finding("a function", problem),))
     if not isinstance(name, str) or name not in EXERCISES:
-        known = ", ".join(sorted(EXERCISES))
-        raise ValueError(
-            f"exercise: expected one of {known}, found {name!r}. Next step: name the function so, or pass exercise=."
-        )
+        raise ValueError(_unknown(name))
     found = EXERCISES[name]
     judgement = judge_answer(found, fn) if isinstance(found, Choice) else judge_function(found, fn, verbose=verbose)
     journal.KERNEL.attempt(judgement, fn)
@@ -94,6 +92,15 @@ def judge_answer(choice: Choice, answer: Any) -> Judgement:
     if letter == choice.right:
         return Judgement(choice.name, (Finding("the answer"),), remark=f"{text} {reason}")
     return Judgement(choice.name, (Finding("the answer", f"{text} {reason}"),))
+
+
+def _unknown(name: Any) -> str:
+    close = difflib.get_close_matches(name, EXERCISES) if isinstance(name, str) else []
+    known = f"{' or '.join(close)}, to which it is close" if close else f"one of {', '.join(sorted(EXERCISES))}"
+    return (
+        f"exercise: expected {known}, found {name!r}. Next step: rename the function to its exercise, or pass the name "
+        "as exercise=."
+    )
 
 
 def _dtype(contract: Contract) -> str:

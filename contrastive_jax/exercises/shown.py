@@ -67,5 +67,5 @@ def difference(found: np.ndarray, expected: np.ndarray) -> str:
         return f"{off.item():.4g}"
     sizes = np.where(np.isnan(off), np.inf, np.abs(off))
     place = np.unravel_index(np.argmax(sizes), off.shape)
-    largest = f"at most {off[place].item():.4g}" if np.isfinite(off[place]) else "not finite"
+    largest = f"the largest is {off[place].item():.4g}" if np.isfinite(off[place]) else "not finite"
     return f"{largest}, at {[int(each) for each in place]}"

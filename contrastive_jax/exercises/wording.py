@@ -144,8 +144,10 @@ def _diagnosis(judgement: Judgement, contract: Contract) -> list[Block]:
 
 
 def _mistake(variant: Variant) -> str:
-    report = f" Related: {variant.report}." if variant.report else ""
-    return f"`{variant.name}`: {variant.explanation}{report}"
+    # GitHub leads from here to a pull request of this number, too.
+    address = f"github.com/{variant.report.replace('#', '/issues/')}"
+    seen = f" Seen in practice: {address}." if variant.report else ""
+    return f"`{variant.name}`: {variant.explanation}{seen}"
 
 
 def _printed(printed: Printed) -> str:

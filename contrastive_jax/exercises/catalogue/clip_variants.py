@@ -38,6 +38,11 @@ def table_without_cap(image_features: Rows, text_features: Rows, logit_scale: Nu
     return jnp.exp(logit_scale) * cosines(image_features, text_features)
 
 
+def table_held_at_scale_one(image_features: Rows, text_features: Rows, logit_scale: Number) -> Scores:
+    """The log scale is also held at 0 or above: temperatures over 1 are lost."""
+    return jnp.exp(jnp.clip(logit_scale, 0.0, LOG_100)) * cosines(image_features, text_features)
+
+
 def table_of_texts(image_features: Rows, text_features: Rows, logit_scale: Number) -> Scores:
     """Rows are texts and columns images: the transpose of what was asked for."""
     return capped_scale(logit_scale) * cosines(text_features, image_features)
@@ -46,6 +51,16 @@ def table_of_texts(image_features: Rows, text_features: Rows, logit_scale: Numbe
 def table_capped_after_exp(image_features: Rows, text_features: Rows, logit_scale: Number) -> Scores:
     """The scale is capped after the exponential: the value holds, but where exp overflows the gradient is 0 * inf."""
     return jnp.minimum(jnp.exp(jnp.asarray(logit_scale)), 100.0) * cosines(image_features, text_features)
+
+
+def table_with_half_a_slope_at_the_cap(image_features: Rows, text_features: Rows, logit_scale: Number) -> Scores:
+    """`minimum` and `clip` share the slope between two equal numbers: at the cap the log scale feels half of it."""
+    return jnp.exp(jnp.minimum(jnp.asarray(logit_scale), LOG_100)) * cosines(image_features, text_features)
+
+
+def table_with_no_slope_at_the_cap(image_features: Rows, text_features: Rows, logit_scale: Number) -> Scores:
+    """`<` keeps no slope at the cap itself: a log scale that was put onto the cap never comes down again."""
+    return jnp.exp(jnp.where(logit_scale < LOG_100, logit_scale, LOG_100)) * cosines(image_features, text_features)
 
 
 def features_not_normalised(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:
@@ -67,6 +82,11 @@ def texts_choose_only(image_features: Rows, text_features: Rows, logit_scale: Nu
 def directions_not_averaged(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:
     """The costs of the two directions are added and not halved: twice the loss."""
     return 2 * both_directions(_scores(image_features, text_features, logit_scale))
+
+
+def minus_forgotten(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:
+    """The minus is missing: log-probabilities are below zero, costs above."""
+    return -both_directions(_scores(image_features, text_features, logit_scale))
 
 
 def all_cells_averaged(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:
@@ -129,16 +149,28 @@ def scale_capped_after_exp(image_features: Rows, text_features: Rows, logit_scal
     return both_directions(table_capped_after_exp(image_features, text_features, logit_scale))
 
 
+def softmax_before_the_logarithm(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:
+    """The logarithm comes after the softmax: in float32 a share of exp(-100) is 0, and log 0 is infinite."""
+    scores = _scores(image_features, text_features, logit_scale)
+    shares = [jnp.diagonal(jax.nn.softmax(scores, axis=axis)) for axis in (0, 1)]
+    return -jnp.mean(jnp.log(shares[0]) + jnp.log(shares[1])) / 2
+
+
+def exponentials_of_the_scores(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:
+    """No largest score is subtracted before the exponential: in float32 exp(100) is infinite."""
+    terms = jnp.exp(_scores(image_features, text_features, logit_scale))
+    own = jnp.diagonal(terms)
+    return -jnp.mean(jnp.log(own / jnp.sum(terms, axis=1)) + jnp.log(own / jnp.sum(terms, axis=0))) / 2
+
+
 def half_a_slope_at_the_cap(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:
     """`minimum` shares the slope between two equal numbers: at the cap itself the log scale feels only half of it."""
-    scale = jnp.exp(jnp.minimum(jnp.asarray(logit_scale), LOG_100))
-    return both_directions(scale * cosines(image_features, text_features))
+    return both_directions(table_with_half_a_slope_at_the_cap(image_features, text_features, logit_scale))
 
 
 def no_slope_at_the_cap(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:
     """The slope is gone at the cap itself: a log scale that was put onto the cap never comes down again."""
-    scale = jnp.exp(jnp.where(logit_scale >= LOG_100, LOG_100, logit_scale))
-    return both_directions(scale * cosines(image_features, text_features))
+    return both_directions(table_with_no_slope_at_the_cap(image_features, text_features, logit_scale))
 
 
 def dead_feature_is_not_a_number(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:

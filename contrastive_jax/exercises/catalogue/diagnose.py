@@ -15,8 +15,8 @@ BROKEN_RUN_01 = Choice(
         "loss": _ROOM + 2.5,
         "loss of guessing, log 4": math.log(4),
         "left rows whose partner is nearest, of 4": 0.0,
-        "largest cosine in each row, smallest of the 4": 1.0,
-        "smallest cosine in each row, largest of the 4": -1.0,
+        "largest cosine of a row, in the worst of the 4 rows": 1.0,
+        "smallest cosine of a row, in the row where it is highest": -1.0,
     },
     options={
         "a": Option(
@@ -88,8 +88,8 @@ BROKEN_RUN_03 = Choice(
         ),
         "b": Option(
             "The scale has found its best value.",
-            "At a best value between 0 and 100 the pulls of right and wrong pairs cancel. With pairs that cost 100 "
-            "each, they do not.",
+            "At a best scale the pulls of right and wrong pairs cancel, but never in every digit on every batch; and "
+            "4.70 lies above log 100, where nothing pulls at all.",
         ),
         "c": Option(
             "The exponential is missing.",
@@ -124,7 +124,7 @@ BROKEN_RUN_04 = Choice(
             "3/8 - 5/16 = 1/16.",
         ),
         "c": Option(
-            "The kinds have become one, two and two.",
+            "The four kinds have merged in pairs: two groups are left.",
             "Two pictures are in one group with the chance 1/2, with cosine 1, and otherwise in opposite ones, with "
             "cosine -1: 0 in the mean, as in a healthy run. Only the loss shows it: to every picture, half of all "
             "look like the partner.",

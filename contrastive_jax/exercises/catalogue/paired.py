@@ -49,8 +49,10 @@ VARIANTS = (
     Variant(wrong.only_the_right_chooses, LOPSIDED, (_FROM_THE_LEFT + _FROM_THE_RIGHT) / 2, _FROM_THE_RIGHT),
     Variant(wrong.directions_summed, TWO_PAIRS, _ORTHOGONAL, 2 * _ORTHOGONAL),
     Variant(wrong.pairs_summed, TWO_PAIRS, _ORTHOGONAL, 2 * _ORTHOGONAL),
+    Variant(wrong.minus_missing, TWO_PAIRS, _ORTHOGONAL, -_ORTHOGONAL),
     Variant(wrong.times_temperature, COLD_PAIRS, _COLD, math.log1p(math.exp(-0.5))),
     Variant(wrong.no_temperature, COLD_PAIRS, _COLD, _ORTHOGONAL, "huiserwang/ContrastMask#4"),
+    Variant(wrong.temperature_fixed, COLD_PAIRS, _COLD, math.log1p(math.exp(-5))),
     Variant(wrong.temperature_twice, COLD_PAIRS, _COLD, math.log1p(math.exp(-4))),
     Variant(wrong.temperature_spares_the_pair, COLD_PAIRS, _COLD, _ORTHOGONAL, "RElbers/info-nce-pytorch#17"),
     Variant(

@@ -44,6 +44,11 @@ def pairs_summed(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:
     return len(left) * both_directions(_cosines(left, right) / temperature)
 
 
+def minus_missing(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:
+    """The minus is missing: log-probabilities are below zero, costs above."""
+    return -both_directions(_cosines(left, right) / temperature)
+
+
 def times_temperature(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:
     """Cosines are multiplied by the temperature: a small one makes the choice softer, where it should be sharper."""
     return both_directions(_cosines(left, right) * temperature)
@@ -52,6 +57,11 @@ def times_temperature(left: Rows, right: Rows, temperature: Number = 0.2) -> Los
 def no_temperature(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:
     """The temperature never enters: the cosines themselves are the scores."""
     return both_directions(_cosines(left, right))
+
+
+def temperature_fixed(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:
+    """The temperature that is passed is ignored, and 0.2 stands in its place: right for the default only."""
+    return both_directions(_cosines(left, right) / 0.2)
 
 
 def temperature_twice(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:

@@ -107,7 +107,7 @@ def first_weight_moved(function: Callable, weights: Weights, index: Index, step:
 
 
 def autodiff_itself(function: Callable, weights: Weights, index: Index, step: Number) -> Loss:
-    """This is autodiff: the point is a second opinion, from two values of the function."""
+    """This is autodiff itself; asked for is a second opinion, from two values of the function."""
     return jax.grad(function)(weights)[index]
 
 

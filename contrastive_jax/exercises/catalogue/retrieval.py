@@ -1,5 +1,7 @@
 """`strict_hits` and `expected_hits`: which queries find their own answer, with ties defined."""
 
+import math
+
 import numpy as np
 
 from contrastive_jax.exercises import oracles
@@ -76,13 +78,15 @@ EXPECTED_HITS = Contract(
     oracle=_expected,
     cases=(MATCHED, _TIED_BY_CHANCE, _BEATEN_BY_CHANCE, NEGATIVE, NEARLY_EQUAL, _COLLAPSED_BY_CHANCE, _MANY_BY_CHANCE),
     dtype_follows=False,
-    probes=((TIES,),),
+    probes=((TIES,), _COLLAPSED),
     variants=(
         Variant(wrong.ties_are_misses, _TIED_BY_CHANCE, 0.75, 0.5),
         Variant(wrong.ties_are_full_hits, _TIED_BY_CHANCE, 0.75, 1.0),
         Variant(wrong.half_a_hit_for_any_tie, _COLLAPSED_BY_CHANCE, 1 / 3, 1 / 2),
         Variant(wrong.beaten_rows_get_credit, _BEATEN_BY_CHANCE, 0.5, 1.0),
         Variant(wrong.rivals_counted_without_the_own, _TIED_BY_CHANCE, 0.75, 1.0),
+        Variant(wrong.own_cell_not_counted, MATCHED, 1.0, math.inf),
+        Variant(wrong.own_cells_along_the_row, _BEATEN_BY_CHANCE, 0.5, 0.75),
     ),
     common="Counting every tie as one half. In a collapsed batch of B all B cells share the place, and each has 1/B.",
 )

@@ -75,6 +75,19 @@ def rivals_counted_without_the_own(table: Scores) -> Share:
     return jnp.mean(jnp.where(_own(table) >= best, 1 / jnp.maximum(_level(table) - 1, 1), 0.0))
 
 
+def own_cell_not_counted(table: Scores) -> Share:
+    """The own cell is not counted among the level ones: a sure hit is shared by none, and 1 / 0 is infinite."""
+    beaten = _own(table) < jnp.max(_rivals(table), axis=1)
+    return jnp.mean(jnp.where(beaten, 0.0, 1 / (_level(table) - 1)))
+
+
+def own_cells_along_the_row(table: Scores) -> Share:
+    """The own cells lie along a row, without `[:, None]`: each cell is compared with the own cell of its column."""
+    own = _own(table)[None]
+    level = jnp.sum(table == own, axis=1)
+    return jnp.mean(jnp.where(jnp.any(table > own, axis=1), 0.0, 1 / level))
+
+
 def _own(table: Scores) -> Float[Array, " n"]:
     return jnp.diagonal(jnp.asarray(table))
 

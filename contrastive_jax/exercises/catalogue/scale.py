@@ -12,6 +12,7 @@ ONE = Case("temperature 1", (1.0,), 0.0)
 COLD = Case("temperature 0.2", (0.2,), math.log(5))
 WARM = Case("temperature 2", (2.0,), -LOG_2)
 USUAL = Case("temperature 0.07", (0.07,), -math.log(0.07))
+ICY = Case("temperature 0.001", (0.001,), math.log(1000))
 
 TO_LOG_SCALE = Contract(
     name="to_log_scale",
@@ -21,6 +22,7 @@ TO_LOG_SCALE = Contract(
     cases=(ONE, HALF, COLD, WARM, USUAL),
     dtype_follows=False,
     traceable=False,
+    extremes=(ICY,),
     probes=(COLD.arguments, HALF.arguments),
     variants=(
         Variant(wrong.log_of_the_temperature, HALF, LOG_2, -LOG_2),
@@ -30,6 +32,7 @@ TO_LOG_SCALE = Contract(
         Variant(wrong.exponential_of_the_temperature, HALF, LOG_2, math.sqrt(math.e)),
         Variant(wrong.logarithm_to_base_ten, HALF, LOG_2, LOG_2 / math.log(10)),
         Variant(wrong.logarithm_to_base_two, HALF, LOG_2, 1.0),
+        Variant(wrong.log_scale_capped, ICY, math.log(1000), LOG_100),
     ),
     common="Passing the temperature itself. The loss runs and trains, but a log scale of 0.07 is a temperature of "
     "nearly 1.",

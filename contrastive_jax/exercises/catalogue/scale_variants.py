@@ -44,6 +44,11 @@ def logarithm_to_base_two(temperature: float) -> float:
     return -math.log2(temperature)
 
 
+def log_scale_capped(temperature: float) -> float:
+    """The log scale is capped here too: the loss has its own cap, and temperatures below 0.01 are lost."""
+    return min(-math.log(temperature), LOG_100)
+
+
 def slope_by_the_scale(images: Rows, texts: Rows, log_scale: Number) -> Loss:
     """This is the slope by the scale: it was multiplied by the cosines, where the log scale needs the scores."""
     return _slope(images, texts, log_scale) / capped_scale(log_scale)

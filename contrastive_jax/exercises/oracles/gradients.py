@@ -68,8 +68,25 @@ def clip_gradients(images: np.ndarray, texts: np.ndarray, logit_scale: float) ->
     """The temperature is exp(-s), so dL/ds = -t dL/dt; kept at the cap, also where float32 rounds it up, zero above."""
     temperature = math.exp(-min(logit_scale, LOG_100))
     paired = paired_gradients(images, texts, temperature, norm_floor=1e-12)
-    kept = logit_scale <= float(np.float32(LOG_100))
-    return paired._replace(parameter=-temperature * paired.parameter * kept)
+    return paired._replace(parameter=-temperature * paired.parameter * _not_above_the_cap(logit_scale))
+
+
+def logits_gradients(images: np.ndarray, texts: np.ndarray, logit_scale: float, weights: np.ndarray) -> Gradients:
+    """Of the sum of all scores, each times its weight: linear in the unit rows, and in the scale, which is exp(s)."""
+    temperature = math.exp(-min(logit_scale, LOG_100))
+    by_cell, cosine = weights.tolist(), cosines(images, texts, 1e-12)
+    by_scale = math.fsum(w * c for ws, cs in zip(by_cell, cosine, strict=True) for w, c in zip(ws, cs, strict=True))
+    by_image = _combined(by_cell, unit_rows(texts, 1e-12), temperature)
+    by_text = _combined(transposed(by_cell), unit_rows(images, 1e-12), temperature)
+    return Gradients(
+        left=_through_normalisation(images, by_image, 1e-12),
+        right=_through_normalisation(texts, by_text, 1e-12),
+        parameter=np.array(by_scale / temperature * _not_above_the_cap(logit_scale)),
+    )
+
+
+def _not_above_the_cap(logit_scale: float) -> bool:
+    return logit_scale <= float(np.float32(LOG_100))
 
 
 def centred_difference(function: Callable[[np.ndarray], float], x: np.ndarray, step: float) -> np.ndarray:
