@@ -78,7 +78,7 @@ BROKEN_RUN_03 = Choice(
         "log scale from update 200 on": 4.70,
         "log of the largest scale, log 100": math.log(100),
         "gradient of the log scale": 0.0,
-        "loss of a batch of two exchanged pairs": 100.0,
+        "loss of a batch of two unit pairs, exchanged": 100.0,
     },
     options={
         "a": Option(
