@@ -36,22 +36,42 @@ def proofs(checkout: Checkout, results: dict[str, RunCheck], found: Path) -> lis
     return [_proof(checkout, name, files[name]) for name in names]
 
 
-def verdict(checkout: Checkout, proof: Proof) -> Comparison:
+@dataclass(frozen=True)
+class Outcome:
+    """A found record held against the run made here, and the claims that are broken in both alike."""
+
+    comparison: Comparison
+    broken: tuple[str, ...]
+
+
+def verdict(checkout: Checkout, proof: Proof) -> Outcome:
     """Hold the run made here against the found record, with the reference's noise floors."""
     here, there = records.read(proof.task.folder.record), records.read(proof.found)
     reference = checkout.reference(proof.task.source.stem)
     measured = noise.read(reference.noise).precisions[proof.task.precision]
-    return compare(here, there, measured.floors)
+    # What breaks in both runs is a matter of the stream that they share, and no difference between them.
+    broken = tuple(sorted(_broken(here) & _broken(there)))
+    return Outcome(compare(_without(here, broken), _without(there, broken), measured.floors), broken)
 
 
-def sentence(proof: Proof, result: Comparison) -> str:
+def sentence(proof: Proof, outcome: Outcome) -> str:
     """What a proof came to."""
-    how = f"{proof.name}: run here with {proof.setting}"
+    how, result = f"{proof.name}: run here with {proof.setting}", outcome.comparison
     if result.agrees:
         size = f", largest {result.largest:.1f} floors" if result.largest else ""
-        return f"{how}, all {result.numbers} numbers agree with the found run{size}. Only the stream changed."
+        broken = f" Under this stream {', '.join(outcome.broken)} is broken in both runs." if outcome.broken else ""
+        return f"{how}, all {result.numbers} numbers agree with the found run{size}. Only the stream changed.{broken}"
     where = result.not_comparable or result.stale or tuple(each.where for each in result.disagreements[:1])
     return f"{how}, it still differs from the found run ({where[0]}). More than the stream changed."
+
+
+def _broken(record: records.Record) -> set[str]:
+    return {entry.name for entry in record.entries if isinstance(entry, records.Claim) and not entry.holds}
+
+
+def _without(record: records.Record, names: tuple[str, ...]) -> records.Record:
+    left = tuple(entry for entry in record.entries if records.key(entry) not in names)
+    return records.Record(record.header, left, record.sha256)
 
 
 def _proof(checkout: Checkout, name: str, path: Path) -> Proof:

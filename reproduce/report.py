@@ -9,7 +9,7 @@ from .compare import Difference, Verdict
 from .errors import AGREES, CANNOT_COMPARE, DIFFERS, RUN_FAILED
 from .execute import Outcome
 from .results import NotebookCheck, RunCheck, closing_sentence, count
-from .verdicts import off_by, told
+from .verdicts import off_by, size, told
 
 SHOWN = 8
 # A record of a stranger may hold a text without end.
@@ -88,8 +88,7 @@ def _cell(run: RunCheck) -> str:
     if result.verdict is Verdict.IDENTICAL:
         return f"{stale}[green]{result.numbers} numbers identical[/]"
     if result.verdict is Verdict.WITHIN_NOISE:
-        size = f", largest {result.largest:.1f} floors" if result.largest else ""
-        return f"{stale}[green]{result.numbers} numbers within noise{size}[/]"
+        return f"{stale}[green]{result.numbers} numbers within noise, largest {size(run)}[/]"
     return f"{stale}[red]{result.verdict}[/]"
 
 

@@ -18,13 +18,13 @@ def words(run: RunCheck) -> str:
     if result.verdict is Verdict.IDENTICAL:
         return f"{stale}identical"
     if result.verdict is Verdict.WITHIN_NOISE:
-        return f"{stale}within noise, {_size(run)}"
+        return f"{stale}within noise, {size(run)}"
     if run.explanation.stream_changed and not told(run):
         return f"{stale}random stream changed"
     return f"{stale}{result.verdict} at {(told(run) or result.disagreements)[0].where}"
 
 
-def _size(run: RunCheck) -> str:
+def size(run: RunCheck) -> str:
     """The difference that comes nearest to the limit, in floors, or in units in the last place where these allow it."""
     assert run.comparison is not None
     differences = [each for entry in run.comparison.entries for each in entry.differences]

@@ -258,6 +258,21 @@ def test_records_are_compared_without_jax_matplotlib_and_papermill(tmp_path):
     assert "Agrees: all 32 numbers" in done.stdout
 
 
+def test_all_recorded_releases_are_compared_without_jax_each_within_two_seconds():
+    resource = pytest.importorskip("resource")
+    recorded = REPOSITORY / "recorded_runs"
+    folders = [path for path in recorded.iterdir() if path.is_dir()]
+    reference = recorded / (recorded / "REFERENCE").read_text().strip()
+    program = "sys.argv[1:] = ['compare', {!r}, {!r}]\nrunpy.run_module('reproduce', run_name='__main__')"
+    for folder in folders:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = run_without(HEAVY, program.format(str(reference), str(folder)))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert done.stdout.splitlines()[-1].startswith("Agrees: all ") and not done.stderr, folder
+        # Time of the processor, because others may be busy, too.
+        assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2, folder
+
+
 def test_a_module_that_needs_jax_is_noticed():
     assert "jax" in run_without(HEAVY, "import reproduce.probes").stderr
 

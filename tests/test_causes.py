@@ -101,6 +101,13 @@ def test_a_flag_that_names_an_instruction_set_is_that_cause_alone():
     assert kinds(NOISE, both) == [Kind.INSTRUCTIONS, Kind.FLAGS]
 
 
+def test_probes_that_follow_a_flag_are_no_cause_of_their_own():
+    moved = ("long_sum", "contrastive/gradient", "random/normal")
+    assert kinds(NOISE, environment(*moved, flags={"XLA_FLAGS": "--xla_a"})) == [Kind.FLAGS]
+    assert kinds(NOISE, environment(*moved, cpu_features=["fma"])) == [Kind.INSTRUCTIONS]
+    assert kinds(NOISE, environment(*moved, x64=True)) == [Kind.PRECISION]
+
+
 def test_a_release_may_do_several_things():
     found = environment("long_sum", "contrastive/gradient", **NEWER)
     assert kinds(NOISE, found) == [Kind.REDUCTION, Kind.GRADIENT]
@@ -133,6 +140,12 @@ def test_another_stream_excuses_nothing_that_owes_nothing_to_it():
     explanation = explain(DRIFT, HERE, OTHER_STREAM, ["train/loss", "pairs"])
     assert [cause.kind for cause in explanation.causes] == [Kind.STREAM, Kind.UNKNOWN]
     assert "train/loss" in explanation.causes[-1].because
+
+
+def test_draws_in_64_bit_mode_are_no_other_stream():
+    drawn = ("random/bits", "random/uniform", "random/permutation", "random/randint")
+    assert kinds(DRIFT, environment(*drawn, x64=True)) == [Kind.PRECISION]
+    assert Kind.STREAM in kinds(DRIFT, environment(*drawn, "random/split", x64=True))
 
 
 def test_normal_samples_alone_are_no_other_stream():
