@@ -95,8 +95,10 @@ def judge_answer(choice: Choice, answer: Any) -> Judgement:
 
 
 def _unknown(name: Any) -> str:
-    close = difflib.get_close_matches(name, EXERCISES) if isinstance(name, str) else []
-    known = f"{' or '.join(close)}, to which it is close" if close else f"one of {', '.join(sorted(EXERCISES))}"
+    close = difflib.get_close_matches(name, EXERCISES, n=4, cutoff=0.5) if isinstance(name, str) else []
+    known = (
+        f"the name of an exercise, such as {' or '.join(close)}" if close else f"one of {', '.join(sorted(EXERCISES))}"
+    )
     return (
         f"exercise: expected {known}, found {name!r}. Next step: rename the function to its exercise, or pass the name "
         "as exercise=."
