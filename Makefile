@@ -1,7 +1,7 @@
 # Every command of the README. `make` alone explains them; written for GNU Make 3.81 and any POSIX shell.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce check record compare show report matrix bisect figures notebooks lab test test-browser lint bench lock clean
+.PHONY: help setup reproduce check run record compare show report matrix bisect figures notebooks lab test test-browser lint bench lock clean
 
 # With PYTHON= the caller's environment is used as it is, otherwise .venv.
 ifdef PYTHON
@@ -56,6 +56,9 @@ reproduce check: setup
 	[ $$status -eq 0 ] || echo 'make $@: exit status' $$status \
 	  '(0 agrees, 1 differs, 2 cannot compare, 3 a run failed)' >&2; \
 	exit $$status
+
+run: setup ## The first half of it: run what is stale, and compare nothing
+	@$(harness) run $(nb) $(force) $(jobs) $(parameters) $(ARGS)
 
 ##@ Records
 record: setup ## Record a reference and measure its noise floors; REPLACE=1 to overwrite (17 min)
@@ -129,9 +132,9 @@ help:
 
 ##@ Values
 ## NB=01       only the notebooks whose name starts so
-## FORCE=1     reproduce, check, record, matrix: run what is fresh, too
+## FORCE=1     reproduce, check, run, record, matrix: run what is fresh, too
 ## REPLACE=1   record, matrix: overwrite the record that is there
-## PARAMETERS="LEARNING_RATE=0.0303"  reproduce, check: run with other parameters; name the notebook, NB=01
+## PARAMETERS="LEARNING_RATE=0.0303"  reproduce, run: run with other parameters; name the notebook, NB=01
 ## JOBS=2      runs at the same time (default: one a core)
 ## JAX="0.8.3 0.10.2"  matrix: only these releases
 ## PRECISION=float32    bisect: in this precision (default: float64)

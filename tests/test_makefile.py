@@ -154,6 +154,7 @@ def test_an_interruption_that_the_harness_survives_ends_it_all(checkout: Checkou
 OPTIONS = {
     "reproduce NB=01 FORCE=1 JOBS=2 ARGS=--json": ["run --nb 01 --force --jobs 2", "check --nb 01 --json"],
     "check PARAMETERS=A=1": ["run --parameter A=1", "check"],
+    "run NB=01 FORCE=1 PARAMETERS=A=1": ["run --nb 01 --force --parameter A=1"],
     "record NB=01 REPLACE=1 FORCE=1 JOBS=2": ["record --nb 01 --replace --force --jobs 2"],
     "compare A=one B=two ARGS=--json": ["compare one two --json"],
     "matrix": ["matrix --uv uv"],

@@ -1,7 +1,6 @@
 """Each cause is shown by two runs that were really made: here by a tiny notebook, or under other releases of JAX.
 
-"NumPy or matplotlib only" has no pair here, because it takes another environment; `test_causes` shows it on records
-built by hand.
+What takes another environment is kept in `pairs/`, which `pairs/make.py` makes again.
 """
 
 import shutil
@@ -150,6 +149,17 @@ def test_a_formula_changed_elsewhere_has_no_known_cause(made):
     explanation = explained(made, "formula")
     assert kinds(explanation) == [Kind.UNKNOWN]
     assert "more than rounding explains" in explanation.causes[0].because
+
+
+def test_another_numpy_alone():
+    paths = [REPOSITORY / "tests" / "pairs" / f"numpy-{version}" / "record.jsonl" for version in ("2.4.6", "2.1.3")]
+    expected, found = (records.read(path) for path in paths)
+    here, there = (pairing.environment_of(path, "float64") for path in paths)
+    result = compare(expected, found)
+    assert {each.key: each.verdict for each in result.entries}["sum"] is Verdict.IDENTICAL
+    assert {each.key: each.verdict for each in result.entries}["log_determinant"] is Verdict.WITHIN_NOISE
+    [cause] = explain(result, here, there, frozenset()).causes
+    assert cause.kind is Kind.LIBRARIES and cause.because.endswith("numpy 2.4.6 and 2.1.3")
 
 
 # Other releases, as they are recorded
