@@ -195,8 +195,6 @@ class SmallCheckout:
             cwd=REPOSITORY,
             env=self.environment(**environment or {}),
             encoding="utf-8",
-            # Started in the background, a shell's commands, and so these tests, have Ctrl-C ignored.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         )
 
