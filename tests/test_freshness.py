@@ -222,9 +222,9 @@ def test_runs_and_their_parameters(demo):
     ],
 )
 def test_parameters_that_are_refused(demo, overrides, said):
-    from reproduce.errors import RunFailed
+    from reproduce.errors import HarnessError
 
-    with pytest.raises(RunFailed, match="Nothing was run") as caught:
+    with pytest.raises(HarnessError, match="Nothing was run") as caught:
         check_overrides(demo.source, overrides)
     assert said in str(caught.value)
 
