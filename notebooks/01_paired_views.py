@@ -183,7 +183,7 @@ def cosine_matrix(left, right):
 # source `i`. Seen from above, the four sources point east, north, west and south.
 #
 # **Predict before running.** The nudges are at most `0.02` in each coordinate. How low does the cosine of a
-# left view with its own right view get: above or below 0.99?
+# left view with its own right view get: above or below $\frac{99}{100}$?
 
 # %% tags=["prediction"]
 predict("lowest cosine of partners", ...)
