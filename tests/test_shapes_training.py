@@ -117,7 +117,7 @@ def test_a_wrong_encoder_is_not_golden_from_the_first_loss_on(name, x64):
 
 @pytest.mark.parametrize("name", WRONG_OPTIMISERS)
 def test_a_wrong_optimiser_is_not_golden(name, x64, monkeypatch):
-    monkeypatch.setattr(training.optax, "adam", WRONG_OPTIMISERS[name])
+    monkeypatch.setattr(optax, "adam", WRONG_OPTIMISERS[name])
     assert not is_golden("nt_xent", *trajectory(("nt_xent",))["nt_xent"])
 
 
