@@ -106,6 +106,10 @@ def contest(contestants: list[tuple[str, str, str, int]], rounds: int) -> dict[s
             worker.end()
 
 
+def say(loss: str, pairs: int, results: dict[str, Result]) -> None:
+    print(loss, pairs, {form: each.failed or round(each.seconds, 4) for form, each in results.items()}, flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--torch", metavar="PYTHON", help="a Python with benchmarks/requirements.txt")
@@ -125,21 +129,11 @@ def main() -> None:
             forms_and_floor = (*forms, "auto", "products", "exponentials")
             contestants = [each for form in forms_and_floor for each in who(form, loss, pairs)]
             tables[loss, pairs] = contest(contestants, options.rounds if pairs >= 1024 else 3 * options.rounds)
-            print(
-                loss,
-                pairs,
-                {form: r.failed or round(r.seconds, 4) for form, r in tables[loss, pairs].items()},
-                flush=True,
-            )
+            say(loss, pairs, tables[loss, pairs])
         for pairs in [each for each in LADDER if each <= options.largest]:
             contestants = who("tiled", loss, pairs) + who("dense", loss, pairs)
             ladder[loss, pairs] = contest(contestants, 3)
-            print(
-                loss,
-                pairs,
-                {form: r.failed or round(r.seconds, 3) for form, r in ladder[loss, pairs].items()},
-                flush=True,
-            )
+            say(loss, pairs, ladder[loss, pairs])
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "losses.md").write_text(report.text(tables, ladder, WIDTH, options.torch, options.rounds))
     report.draw(ladder, options.out / "losses.svg")

@@ -154,15 +154,14 @@ def show_causes(console: Console, runs: dict[str, RunCheck]) -> None:
 
 
 def _what_to_do(console: Console, runs: dict[str, RunCheck]) -> None:
-    """Print what to do about entries that differ; nothing if none does."""
-    results = [(name, run.comparison) for name, run in runs.items() if run.comparison]
-    off = [(name, entry.key) for name, result in results for entry in result.entries if not entry.verdict.agrees]
+    """Print what to do about the first difference that is told; nothing if there is none."""
+    off = [(name, each.where) for name, run in runs.items() if run.comparison for each in told(run)]
     if off:
-        name, key = off[0]
+        name, where = off[0]
         nb = name.partition("_")[0]
         console.print(
-            f"next step: begin with {escape(key)}. If it was meant to change: make record NB={escape(nb)} REPLACE=1. "
-            f"If JAX changed: make bisect ENTRY='{escape(f'{nb}:{key}')}' FROM=... TO=...",
+            f"next step: begin with {escape(where)}. If it was meant to change: make record NB={escape(nb)} REPLACE=1. "
+            f"If JAX changed: make bisect ENTRY='{escape(f'{nb}:{where}')}' FROM=... TO=...",
             highlight=False,
             soft_wrap=True,
         )

@@ -1,8 +1,9 @@
 """A change of the random stream is named, what it leaves is compared, and a run under the other setting proves it."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_checkout import AGREES, CANNOT_COMPARE, CLOSE, DIFFERS, OPEN, SmallCheckout, small_checkout
@@ -92,17 +93,22 @@ def test_a_run_under_the_other_setting_proves_it(made):
     assert answer.out.count(said) == 2
 
 
-def test_more_than_the_stream_is_not_proved_away(made, tmp_path):
-    checkout, folder = made
-    found = tmp_path / "found"
-    shutil.copytree(folder / "older", found)
+def edited(runs: Path, into: Path, name: str, change: Callable[[Any], records.Entry]) -> Path:
+    """A copy of the runs in which one entry of the float64 record is another."""
+    found = into / "found"
+    shutil.copytree(runs, found)
     path = found / f"{STEM}.float64" / "record.jsonl"
     record = records.read(path)
-    entries = [
-        records.Series(e.name, [value * (1 + 1e-6) for value in e.values]) if e.name == "drawn" else e
-        for e in record.entries
-    ]
+    entries = [change(entry) if records.key(entry) == name else entry for entry in record.entries]
     path.write_bytes(records.encode(record.header, entries))
+    return found
+
+
+def test_more_than_the_stream_is_not_proved_away(made, tmp_path):
+    checkout, folder = made
+    found = edited(
+        folder / "older", tmp_path, "drawn", lambda e: records.Series(e.name, [v * (1 + 1e-6) for v in e.values])
+    )
     answer = checkout.command("compare", recorded(checkout), str(found), "--explain")
     said = "run here with JAX_THREEFRY_PARTITIONABLE=0, it still differs from the found run (drawn[0])."
     assert f"{STEM}.float64: {said} More than the stream changed." in answer.out
@@ -110,14 +116,8 @@ def test_more_than_the_stream_is_not_proved_away(made, tmp_path):
 
 def test_a_claim_that_the_found_run_alone_breaks_is_not_proved_away(made, tmp_path):
     checkout, folder = made
-    found = tmp_path / "found"
-    shutil.copytree(folder / "older", found)
-    path = found / f"{STEM}.float64" / "record.jsonl"
-    record = records.read(path)
-    entries = [
-        records.Claim(e.name, False, -0.5, e.compared) if e.name == "drawn_below_one" else e for e in record.entries
-    ]
-    path.write_bytes(records.encode(record.header, entries))
+    name = "drawn_below_one"
+    found = edited(folder / "older", tmp_path, name, lambda e: records.Claim(name, False, -0.5, e.compared))
     answer = checkout.command("compare", recorded(checkout), str(found), "--explain")
     assert "differs from the found run (drawn_below_one). More than the stream changed." in answer.out
     assert answer.out.count("Only the stream changed.") == 1

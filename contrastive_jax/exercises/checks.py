@@ -8,7 +8,7 @@ import numpy as np
 
 from contrastive_jax.exercises import conduct, sentences
 from contrastive_jax.exercises.contracts import Arguments, Case, Outcome, Property
-from contrastive_jax.exercises.evaluation import Evaluation, as_passed
+from contrastive_jax.exercises.evaluation import Evaluation, of_traced, traced
 from contrastive_jax.exercises.references import agree, gradients_agree, right_gradients, right_slope, right_value
 from contrastive_jax.exercises.subject import Finding, Subject
 
@@ -96,36 +96,35 @@ def _gradients(subject: Subject, case: Case) -> Iterator[Finding]:
     for number, found, expected in zip(
         contract.gradients, evaluation.outcome.gradients, right_gradients(contract, case.arguments), strict=True
     ):
-        if not gradients_agree(found, expected, case.size, subject.dtype):
-            problem = f"The value is right, but the gradient by `{contract.parameters[number]}` is "
-            problem += "zero." if not np.any(found) else f"{_wrong(found, expected)}."
-            yield Finding(check, problem, case.arguments, found, expected)
+        finding = _gradient_by(subject, case, number, check, found, expected)
+        if not finding.passed:
+            yield finding
             return
     yield Finding(check, "", case.arguments)
+
+
+def _gradient_by(
+    subject: Subject, case: Case, number: int, check: str, found: np.ndarray, expected: np.ndarray
+) -> Finding:
+    problem = ""
+    if not gradients_agree(found, expected, case.size, subject.dtype):
+        problem = f"The value is right, but the gradient by `{subject.contract.parameters[number]}` is "
+        problem += "zero." if not np.any(found) else f"{_wrong(found, expected)}."
+    return Finding(check, problem, case.arguments, found, expected)
 
 
 def _slopes(subject: Subject) -> Iterator[Finding]:
     """Gradients by numbers, where JAX can trace them: to look at one, in order to refuse some, is no mistake."""
     contract, case = subject.contract, subject.contract.cases[-1]
+    arrays, run = traced(contract, case.arguments, subject.dtype), of_traced(subject.function, case.arguments)
     for number in contract.slopes:
-        name, at = contract.parameters[number], case.arguments[number]
-        call = subject.call(jax.grad(_by_number(subject.function, case.arguments, number, subject.dtype)), at)
-        check, problem = f"gradient by `{name}` on {case.what}", ""
-        if call.raised is not None or call.too_long:
-            continue
-        found, expected = np.asarray(call.value), right_slope(contract, case.arguments, number)
-        if not gradients_agree(found, expected, case.size, subject.dtype):
-            problem = f"The value is right, but the gradient by `{name}` is "
-            problem += "zero." if not np.any(found) else f"{_wrong(found, expected)}."
-        yield Finding(check, problem, case.arguments, found, expected)
-
-
-def _by_number(function: Any, arguments: Arguments, number: int, dtype: str) -> Any:
-    def of_number(value: Any) -> Any:
-        passed = [as_passed(each, dtype) for each in arguments]
-        return function(*passed[:number], value, *passed[number + 1 :])
-
-    return of_number
+        call = subject.call(
+            jax.grad(lambda value, number=number: run({**arrays, number: value})), case.arguments[number]
+        )
+        if call.raised is None and not call.too_long:
+            check = f"gradient by `{contract.parameters[number]}` on {case.what}"
+            expected = right_slope(contract, case.arguments, number)
+            yield _gradient_by(subject, case, number, check, np.asarray(call.value), expected)
 
 
 def _gradient_problem(subject: Subject, evaluation: Evaluation) -> str:

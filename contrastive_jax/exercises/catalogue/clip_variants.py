@@ -15,6 +15,8 @@ from contrastive_jax.exercises.catalogue.parts import (
     cosines,
     costs,
     divided_by_length,
+    plain_exponentials,
+    softmax_then_log,
 )
 
 
@@ -151,16 +153,12 @@ def scale_capped_after_exp(image_features: Rows, text_features: Rows, logit_scal
 
 def softmax_before_the_logarithm(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:
     """The logarithm comes after the softmax: in float32 a share of exp(-100) is 0, and log 0 is infinite."""
-    scores = _scores(image_features, text_features, logit_scale)
-    shares = [jnp.diagonal(jax.nn.softmax(scores, axis=axis)) for axis in (0, 1)]
-    return -jnp.mean(jnp.log(shares[0]) + jnp.log(shares[1])) / 2
+    return softmax_then_log(_scores(image_features, text_features, logit_scale))
 
 
 def exponentials_of_the_scores(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:
     """No largest score is subtracted before the exponential: in float32 exp(100) is infinite."""
-    terms = jnp.exp(_scores(image_features, text_features, logit_scale))
-    own = jnp.diagonal(terms)
-    return -jnp.mean(jnp.log(own / jnp.sum(terms, axis=1)) + jnp.log(own / jnp.sum(terms, axis=0))) / 2
+    return plain_exponentials(_scores(image_features, text_features, logit_scale))
 
 
 def half_a_slope_at_the_cap(image_features: Rows, text_features: Rows, logit_scale: Number) -> Loss:

@@ -12,6 +12,8 @@ from contrastive_jax.exercises.catalogue.parts import (
     costs,
     divided_by_floored_length,
     divided_by_length,
+    plain_exponentials,
+    softmax_then_log,
 )
 from contrastive_jax.similarity import l2_normalize
 
@@ -120,16 +122,12 @@ def lengths_frozen(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:
 
 def exponentials_as_they_are(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:
     """No largest score is subtracted before the exponential: at a small temperature it overflows."""
-    terms = jnp.exp(_cosines(left, right) / temperature)
-    own = jnp.diagonal(terms)
-    return -jnp.mean(jnp.log(own / jnp.sum(terms, axis=1)) + jnp.log(own / jnp.sum(terms, axis=0))) / 2
+    return plain_exponentials(_cosines(left, right) / temperature)
 
 
 def logarithm_of_a_softmax(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:
     """The logarithm comes after the softmax: a share too small for a float is 0, and log 0 is infinite."""
-    scores = _cosines(left, right) / temperature
-    shares = [jnp.diagonal(jax.nn.softmax(scores, axis=axis)) for axis in (0, 1)]
-    return -jnp.mean(jnp.log(shares[0]) + jnp.log(shares[1])) / 2
+    return softmax_then_log(_cosines(left, right) / temperature)
 
 
 def zero_over_zero(left: Rows, right: Rows, temperature: Number = 0.2) -> Loss:

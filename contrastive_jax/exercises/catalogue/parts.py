@@ -66,6 +66,19 @@ def both_directions(scores: Scores) -> Loss:
     return (jnp.mean(costs(scores, own)) + jnp.mean(costs(scores.T, own))) / 2
 
 
+def softmax_then_log(scores: Scores) -> Loss:
+    """Both directions, with the logarithm of a share that may have become 0."""
+    shares = [jnp.diagonal(jax.nn.softmax(scores, axis=axis)) for axis in (0, 1)]
+    return -jnp.mean(jnp.log(shares[0]) + jnp.log(shares[1])) / 2
+
+
+def plain_exponentials(scores: Scores) -> Loss:
+    """Both directions, with exponentials that may overflow."""
+    terms = jnp.exp(scores)
+    own = jnp.diagonal(terms)
+    return -jnp.mean(jnp.log(own / jnp.sum(terms, axis=1)) + jnp.log(own / jnp.sum(terms, axis=0))) / 2
+
+
 def capped_scale(logit_scale: Number) -> Float[Array, ""]:
     return jnp.exp(jnp.where(logit_scale > LOG_100, LOG_100, logit_scale))
 
