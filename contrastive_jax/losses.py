@@ -175,14 +175,14 @@ def _paired_contrastive_tiled(
 def _contrastive_logits(
     images: Float[Array, "batch dim"], texts: Float[Array, "batch dim"], logit_scale: Float[Array, ""]
 ) -> Float[Array, "batch batch"]:
-    return scaled_cosines(images, texts, _capped_scale(logit_scale, compute_dtype(images))).astype(images.dtype)
+    return scaled_cosines(images, texts, capped_scale(logit_scale, compute_dtype(images))).astype(images.dtype)
 
 
 @jax.jit
 def _clip_loss(
     images: Float[Array, "batch dim"], texts: Float[Array, "batch dim"], logit_scale: Float[Array, ""]
 ) -> Float[Array, ""]:
-    scores = scaled_cosines(images, texts, _capped_scale(logit_scale, compute_dtype(images)))
+    scores = scaled_cosines(images, texts, capped_scale(logit_scale, compute_dtype(images)))
     return _symmetric_cross_entropy(scores).astype(images.dtype)
 
 
@@ -190,7 +190,7 @@ def _clip_loss(
 def _clip_loss_tiled(
     images: Float[Array, "batch dim"], texts: Float[Array, "batch dim"], logit_scale: Float[Array, ""]
 ) -> Float[Array, ""]:
-    scale = _capped_scale(logit_scale, compute_dtype(images))
+    scale = capped_scale(logit_scale, compute_dtype(images))
     return tiled_paired(l2_normalize(images), l2_normalize(texts), scale).astype(images.dtype)
 
 
@@ -205,7 +205,7 @@ def scaled_cosines(
     return jnp.matmul(l2_normalize(left) * scale, l2_normalize(right).T, precision=jax.lax.Precision.HIGHEST)
 
 
-def _capped_scale(logit_scale: Float[Array, ""], dtype: np.dtype) -> Float[Array, ""]:
+def capped_scale(logit_scale: Float[Array, ""], dtype: np.dtype) -> Float[Array, ""]:
     """exp(logit_scale), at most 100, with the gradient of exp up to and at the cap and none above.
 
     jnp.minimum would halve the gradient at the cap, jax.lax.clamp would drop it there.

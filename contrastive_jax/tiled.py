@@ -61,19 +61,25 @@ def tiled_paired(
         >>> print(f"{tiled_paired(jnp.eye(2), jnp.eye(2), jnp.ones(()), 1):.4f}")  # log(1 + 1/e)
         0.3133
     """
-    loss, _, _ = _loss_and_sums(in_blocks(left, tile), in_blocks(right, tile), scale)
-    return loss / (2 * len(left))
+    sides = in_blocks(left, tile), in_blocks(right, tile)
+    return total_cost(*sides, *all_sums(*sides, scale)) / (2 * len(left))
 
 
 @tiled_paired.defjvp
 def _rule(tile: int, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     left, right, scale = primals
     sides = in_blocks(left, tile), in_blocks(right, tile)
-    loss, *sums = _loss_and_sums(*sides, scale)
+    sums = all_sums(*sides, scale)
     # Divided by the scale as yet, so that a scale of zero needs no division by it.
-    by_left, by_right = (rows_of(each, len(left)) / (2 * len(left)) for each in _gradients(*sides, scale, *sums))
+    blocks = all_gradients(*sides, scale, sums[:2])
+    by_left, by_right = (rows_of(each, len(left)) / (2 * len(left)) for each in (blocks[0], blocks[1].swapaxes(1, 2)))
     tangent = scale * (jnp.vdot(by_left, tangents[0]) + jnp.vdot(by_right, tangents[1]))
-    return loss / (2 * len(left)), tangent + jnp.vdot(left, by_left) * tangents[2]
+    return total_cost(*sides, *sums) / (2 * len(left)), tangent + jnp.vdot(left, by_left) * tangents[2]
+
+
+def total_cost(left: Side, right: Side, rows: Logsum, columns: Logsum, positives: Array) -> Float[Array, ""]:
+    """Sum over all rows of both sides."""
+    return costs(rows, positives, left) + costs(columns, positives, right)
 
 
 def absorb_tiles(
@@ -122,8 +128,8 @@ def slopes(
     return shares(scores, block_at(sums[0], i), 1) + shares(scores, block_at(sums[1], j), 0)
 
 
-def _loss_and_sums(left: Side, right: Side, scale: Float[Array, ""]) -> tuple[Array, Logsum, Logsum]:
-    """Sum of the costs of both directions, and the sums of the rows and of the columns."""
+def all_sums(left: Side, right: Side, scale: Float[Array, ""]) -> tuple[Logsum, Logsum, Float[Array, "blocks tile"]]:
+    """Sums of the rows and of the columns of all tiles, and the scores of the partners."""
     partner = jnp.eye(left.tile, dtype=bool)
 
     def diagonal(i: Array) -> tuple[Logsum, Logsum, Array]:
@@ -133,15 +139,17 @@ def _loss_and_sums(left: Side, right: Side, scale: Float[Array, ""]) -> tuple[Ar
 
     rows, columns, positives = jax.lax.map(diagonal, jnp.arange(left.blocks))
     rows, columns = absorb_tiles(left, right, scale, (rows, columns), first=left.blocks, last=left.blocks**2)
-    return costs(rows, positives, left) + costs(columns, positives, right), rows, columns
+    return rows, columns, positives
 
 
-def _gradients(
-    left: Side, right: Side, scale: Float[Array, ""], rows: Logsum, columns: Logsum
-) -> tuple[Float[Array, "blocks tile dim"], Float[Array, "blocks tile dim"]]:
-    """By the rows of both sides, of the sum of all costs, divided by the scale."""
+def all_gradients(
+    left: Side, right: Side, scale: Float[Array, ""], sums: tuple[Logsum, Logsum]
+) -> tuple[Float[Array, "blocks tile dim"], Float[Array, "blocks dim tile"]]:
+    """By the rows of `left` and the columns of `right`, of the sum of all costs, divided by the scale.
+
+    `sums` may hold more candidates than these two sides.
+    """
     partner = jnp.eye(left.tile, dtype=left.rows.dtype)
-    sums = rows, columns
 
     def diagonal(i: Array) -> tuple[Array, Array]:
         # Subtracted here and not from the products, where what is left of two equal numbers would be lost.
@@ -149,5 +157,4 @@ def _gradients(
         return product(by_score, block_at(right.rows, i)), product(block_at(left.columns, i), by_score)
 
     start = jax.lax.map(diagonal, jnp.arange(left.blocks))
-    by_left, by_right = add_gradients(left, right, scale, sums, start, first=left.blocks, last=left.blocks**2)
-    return by_left, by_right.swapaxes(1, 2)
+    return add_gradients(left, right, scale, sums, start, first=left.blocks, last=left.blocks**2)

@@ -57,24 +57,33 @@ def tiled_nt_xent(units: Float[Array, "two_batch dim"], scale: Float[Array, ""],
         >>> print(f"{tiled_nt_xent(units, jnp.ones(()), 2):.4f}")  # log(1 + 2/e)
         0.5514
     """
-    return _loss_and_sums(_interleaved(units, tile), scale)[0] / len(units)
+    view1, view2 = jnp.split(units, 2)
+    side = interleaved(view1, view2, tile)
+    return costs(*all_sums(side, scale), side) / len(units)
 
 
 @tiled_nt_xent.defjvp
 def _rule(tile: int, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     units, scale = primals
-    side = _interleaved(units, tile)
-    loss, sums = _loss_and_sums(side, scale)
-    by_row = rows_of(_gradient(side, scale, sums), len(units)) / len(units)
-    by_units = by_row.reshape(-1, 2, units.shape[1]).swapaxes(0, 1).reshape(units.shape)
+    view1, view2 = jnp.split(units, 2)
+    side = interleaved(view1, view2, tile)
+    sums, positives = all_sums(side, scale)
+    by_rows, by_columns = all_gradients(side, scale, sums)
+    by_units = jnp.concatenate(views_of(by_rows + by_columns.swapaxes(1, 2), len(units) // 2)) / len(units)
     # A product of two rows holds the scale once and rows twice, hence the half.
     tangent = 0.5 * jnp.vdot(units, by_units) * tangents[1]
-    return loss / len(units), scale * jnp.vdot(by_units, tangents[0]) + tangent
+    return costs(sums, positives, side) / len(units), scale * jnp.vdot(by_units, tangents[0]) + tangent
 
 
-def _interleaved(units: Float[Array, "two_batch dim"], tile: int) -> Side:
+def interleaved(view1: Float[Array, "batch dim"], view2: Float[Array, "batch dim"], tile: int) -> Side:
     """Both views of a source side by side and in one block: then only tiles on the diagonal hold special pairs."""
-    return in_blocks(units.reshape(2, -1, units.shape[1]).swapaxes(0, 1).reshape(units.shape), tile, multiple=2)
+    return in_blocks(jnp.stack([view1, view2], 1).reshape(-1, view1.shape[1]), tile, multiple=2)
+
+
+def views_of(blocks: Float[Array, "blocks tile dim"], batch: int) -> tuple[Array, Array]:
+    """Rows in blocks, as `interleaved` makes them, as two views again."""
+    pairs = rows_of(blocks, 2 * batch).reshape(batch, 2, -1)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def _special_pairs(tile: int) -> tuple[Array, Array]:
@@ -88,8 +97,8 @@ def _tiles(side: Side) -> tuple[int, int]:
     return side.blocks, side.blocks + side.blocks * (side.blocks - 1) // 2
 
 
-def _loss_and_sums(side: Side, scale: Float[Array, ""]) -> tuple[Array, Logsum]:
-    """Sum of the costs, and the sums of the rows."""
+def all_sums(side: Side, scale: Float[Array, ""]) -> tuple[Logsum, Float[Array, "blocks tile"]]:
+    """Sums of the rows, and the scores of their partners."""
     itself, partner = _special_pairs(side.tile)
 
     def diagonal(i: Array) -> tuple[Logsum, Array]:
@@ -105,11 +114,16 @@ def _loss_and_sums(side: Side, scale: Float[Array, ""]) -> tuple[Array, Logsum]:
 
     sums, positives = jax.lax.map(diagonal, jnp.arange(side.blocks))
     (sums,) = walk(visit, (sums,), side.blocks, *_tiles(side))
-    return costs(sums, positives, side), sums
+    return sums, positives
 
 
-def _gradient(side: Side, scale: Float[Array, ""], sums: Logsum) -> Float[Array, "blocks tile dim"]:
-    """By the rows, of the sum of all costs, divided by the scale."""
+def all_gradients(
+    side: Side, scale: Float[Array, ""], sums: Logsum
+) -> tuple[Float[Array, "blocks tile dim"], Float[Array, "blocks dim tile"]]:
+    """By the rows, in two parts to be added, of the sum of all costs, divided by the scale.
+
+    `sums` may hold more candidates than this side.
+    """
     itself, partner = _special_pairs(side.tile)
     partner = partner.astype(side.rows.dtype)
 
@@ -127,5 +141,4 @@ def _gradient(side: Side, scale: Float[Array, ""], sums: Logsum) -> Float[Array,
         return by_rows, add_to_block(by_columns, j, product(block_at(side.columns, i), by_score))
 
     start = jax.lax.map(diagonal, jnp.arange(side.blocks)), jnp.zeros_like(side.columns)
-    by_rows, by_columns = walk(visit, start, side.blocks, *_tiles(side))
-    return by_rows + by_columns.swapaxes(1, 2)
+    return walk(visit, start, side.blocks, *_tiles(side))
