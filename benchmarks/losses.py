@@ -118,6 +118,10 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=LADDER[-1], help="number of pairs to stop at")
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder for losses.md and losses.svg")
     options = parser.parse_args()
+    if options.largest < LADDER[0]:
+        parser.error(f"--largest: expected at least {LADDER[0]}, where the picture starts, found {options.largest}.")
+    if min(options.sizes) < 1 or options.rounds < 1:
+        parser.error("--sizes and --rounds: expected positive numbers.")
 
     def who(form: str, loss: str, pairs: int) -> list[tuple[str, str, str, int]]:
         python = sys.executable if form in IN_JAX else options.torch
@@ -132,7 +136,7 @@ def main() -> None:
             say(loss, pairs, tables[loss, pairs])
         for pairs in [each for each in LADDER if each <= options.largest]:
             contestants = who("tiled", loss, pairs) + who("dense", loss, pairs)
-            ladder[loss, pairs] = contest(contestants, 3)
+            ladder[loss, pairs] = contest(contestants, options.rounds if pairs <= 8192 else min(options.rounds, 3))
             say(loss, pairs, ladder[loss, pairs])
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "losses.md").write_text(report.text(tables, ladder, WIDTH, options.torch, options.rounds))

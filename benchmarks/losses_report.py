@@ -28,10 +28,14 @@ def text(tables: dict, ladder: dict, width: int, torch: str | None, rounds: int)
     lines = [
         "# Losses beside other libraries",
         "",
-        f"Written by `make bench`. Value and gradients, float32, rows {width} wide, temperature 0.2. {machine(torch)}",
+        f"Written by `make bench`. Value and gradients, float32, rows {width} wide, temperature 0.2.",
+        machine(torch),
+        "",
+        *summary(tables, width),
         "",
         f"Contestants of a size took turns, in processes of their own; medians of {rounds} rounds, {3 * rounds} below",
-        "1024 pairs. *Rise*: how far a run lifted the memory of its process. *Temporaries*: by XLA's own analysis.",
+        "1024 pairs, 3 above 8192. *Rise*: how far a run lifted the memory of its process; 0 where what the run before",
+        "had freed was enough. *Temporaries*: by XLA's own analysis.",
         "Out of memory: more than 12 GB beyond what the libraries take when loaded.",
         "",
         "The floor is the time of the arithmetic alone, measured in the same rounds: 4 products of",
@@ -44,6 +48,24 @@ def text(tables: dict, ladder: dict, width: int, torch: str | None, rounds: int)
     for loss in TITLES:
         lines += [f"## {TITLES[loss]} from 1024 pairs on", "", *steps(loss, ladder), ""]
     return "\n".join([*lines, "![Time and memory](losses.svg)", ""])
+
+
+def summary(tables: dict, width: int) -> list[str]:
+    """What the largest size of each loss says, a line each."""
+    lines = []
+    for loss, title in TITLES.items():
+        pairs = max(each for of, each in tables if of == loss)
+        results = tables[loss, pairs]
+        own, peers = results["auto"], [results.get(each) for each in ("dense", "compiled")]
+        ratios = [
+            f"{own.seconds / peer.seconds:.2f} of the time of {name}"
+            for peer, name in zip(peers, ("the dense form", "torch.compile"), strict=True)
+            if peer and not peer.failed
+        ]
+        of_floor = f"{own.seconds / floor(loss, pairs, width, results):.2f} times the floor"
+        memory = f"{held(own)} MB of temporaries instead of the dense form's {held(results['dense'])}"
+        lines.append(f"- {title}, {pairs} pairs: {', '.join([*ratios, of_floor, memory])}.")
+    return lines
 
 
 def machine(torch: str | None) -> str:
@@ -73,7 +95,7 @@ def floor(loss: str, pairs: int, width: int, results: dict) -> float:
 def table(loss: str, pairs: int, width: int, results: dict) -> list[str]:
     least = floor(loss, pairs, width, results)
     own = results["auto"].seconds
-    lines = ["| | ms | of `auto` | of the floor | rise, MB | temporaries, MB |", "|---|---|---|---|---|---|"]
+    lines = ["| | ms | times `auto` | times the floor | rise, MB | temporaries, MB |", "|---|---|---|---|---|---|"]
     for form, name in NAMES.items():
         result = results.get(form)
         if result is None:
@@ -81,11 +103,11 @@ def table(loss: str, pairs: int, width: int, results: dict) -> list[str]:
         if result.failed:
             lines.append(f"| {name} | {result.failed} | – | – | – | – |")
             continue
-        ratios = f"{result.seconds / own:.2f} | {result.seconds / least:.2f}"
+        ratios = f"{plain(result.seconds / own)} | {plain(result.seconds / least)}"
         lines.append(
             f"| {name} | {milliseconds(result.seconds)} | {ratios} | {megabytes(result.rise)} | {held(result)} |"
         )
-    return [*lines, f"| floor | {milliseconds(least)} | {least / own:.2f} | 1 | – | – |"]
+    return [*lines, f"| floor | {milliseconds(least)} | {plain(least / own)} | 1 | – | – |"]
 
 
 def steps(loss: str, ladder: dict) -> list[str]:
@@ -99,11 +121,16 @@ def steps(loss: str, ladder: dict) -> list[str]:
 
 
 def times_and_memory(result) -> tuple[str, str]:
-    return (result.failed, "–") if result.failed else (f"{result.seconds:.3g}", megabytes(result.rise))
+    return (result.failed, "–") if result.failed else (plain(result.seconds), megabytes(result.rise))
 
 
 def milliseconds(seconds: float) -> str:
-    return f"{1000 * seconds:.3g}"
+    return plain(1000 * seconds)
+
+
+def plain(number: float) -> str:
+    """Three digits, without an exponent."""
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def megabytes(count: float) -> str:
