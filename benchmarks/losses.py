@@ -4,13 +4,14 @@
     python benchmarks/losses.py --rounds 2 --sizes 64 256 --largest 2048 --out build
 
 Value and gradients, float32. Each contestant is a process of its own that waits for its turn: all contestants of a
-size take turns, one at a time, as often as there are rounds, so that whatever else the machine does meets all of
+size take turns, one at a time, in another order each round, so that whatever else the machine does meets all of
 them. The median is reported.
 """
 
 import argparse
 import contextlib
 import json
+import random
 import statistics
 import subprocess
 import sys
@@ -96,9 +97,10 @@ class Worker:
 def contest(contestants: list[tuple[str, str, str, int]], rounds: int) -> dict[str, Result]:
     """Results by form; each contestant is (python, form, loss, pairs)."""
     workers = {form: Worker(python, form, loss, pairs) for python, form, loss, pairs in contestants}
+    shuffle = random.Random(0).sample  # nobody has the same one before it each time: threads of that may still spin
     try:
         for _ in range(rounds):
-            for worker in workers.values():
+            for worker in shuffle(list(workers.values()), len(workers)):
                 worker.turn()
         return {form: worker.result() for form, worker in workers.items()}
     finally:

@@ -28,7 +28,8 @@ def bound_memory() -> None:
 def serve(run: Callable[[], object], **known: object) -> None:
     """Warms up, says so with what is known, and then answers each line of the standard input: seconds of one run.
 
-    Short runs are repeated for a twentieth of a second, and divided: the first after a pause is slower than the rest.
+    Short runs are repeated for a twentieth of a second, and divided, after one that does not count: the first after a
+    pause is slower than the rest.
     """
     began = time.perf_counter()
     run()
@@ -42,6 +43,8 @@ def serve(run: Callable[[], object], **known: object) -> None:
     for _ in sys.stdin:
         Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts anew
         before = memory("VmRSS")
+        if repeats > 1:
+            run()
         began = time.perf_counter()
         for _ in range(repeats):
             run()
